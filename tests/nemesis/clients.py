@@ -48,6 +48,7 @@ class Everybody:
     """What all clients of a round share. Each round has keys of its own."""
 
     def __init__(self, number, addresses, history, counts):
+        # `addresses` says which nodes are there at the moment.
         self.number, self.addresses, self.history, self.counts = number, addresses, history, counts
         self.stopped = threading.Event()
         self.lock = threading.Lock()
@@ -94,9 +95,9 @@ class Client(threading.Thread):
 
     def requests(self, bucket):
         """A node at random."""
-        place = (self.chance.randrange(len(self.everybody.addresses)), TYPE_OF[bucket])
+        place = (self.chance.choice(self.everybody.addresses()), TYPE_OF[bucket])
         if place not in self.connections:
-            self.connections[place] = Requests(self.everybody.addresses[place[0]], place[1])
+            self.connections[place] = Requests(*place)
         return self.connections[place]
 
     def quorums(self):

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Five real nodes, clients, faults, and a checker that knows what was acknowledged.
+"""Five real nodes, clients, faults, changes of the members, and a checker that knows what was
+acknowledged.
 
 A round begins with faults of all kinds while clients write, delete and list: kill -9, SIGSTOP,
-partitions, one-way cuts, full disks. When they are over and the cluster is settled, the stores of
-two nodes are wiped, one after the other, and each is full again before the next. Then the checker
+partitions, one-way cuts, full disks, and a restart of all nodes one after another. Meanwhile nodes
+join, take the places of others, and leave (`changes.py`). A change that is under way when the faults
+are over has to end within 5 minutes. When it has, and the cluster is settled, the stores of two nodes
+are wiped, one after the other, and each is full again before the next. Then the checker
 reads every key through every node. `checker.py` has the rules. A run has as many rounds as its time
 allows, at least one.
 
@@ -31,6 +34,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
+import changes  # noqa: E402
 import checker  # noqa: E402
 import clients  # noqa: E402
 import faults  # noqa: E402
@@ -51,7 +55,7 @@ SHOWN_MAX = 10
 WARNINGS_MAX = 20
 # A deleted key is reaped soon, so that it happens often, also while faults last.
 SETTINGS = {"delete_mode": "1s"}
-MUST_HAPPEN = ("add with a clock", "blind add", "put", "delete", "listing", "wiped stores")
+MUST_HAPPEN = ("add with a clock", "blind add", "put", "delete", "listing", "wiped stores", faults.RESTART)
 
 
 class Broken(Exception):
@@ -64,6 +68,9 @@ class Run:
         self.history, self.counts = History(), clients.Counts()
         self.nemesis = faults.Nemesis(world, self.counts, self.say)
         self.chance = random.Random(self.seed)
+        # Another sequence, because how many changes there are is up to the machine.
+        self.chance_of_changes = random.Random(f"{self.seed} changes")
+        self.deck = self.chance.sample((changes.JOIN, changes.REPLACE, changes.LEAVE), 3)
         self.threads = []
         self.violations, self.said, self.listings_checked = [], [], 0
         self.began = time.monotonic()
@@ -76,7 +83,7 @@ class Run:
     def all(self):
         faults.prove(self.world)
         self.say("cuts and full disks are real")
-        clients.fill_quiet_bucket(self.world.members[1].http, self.history)
+        clients.fill_quiet_bucket(self.world.first().http, self.history)
         self.settle("after the quiet bucket was written")
         number, took = 0, 0.0
         # Another round is begun if it fits into the time.
@@ -91,13 +98,13 @@ class Run:
     def round(self, number):
         """Clients write while faults come and go, and while stores are wiped."""
         self.say(f"round {number}")
-        everybody = clients.Everybody(number, self.world.addresses(), self.history, self.counts)
+        everybody = clients.Everybody(number, self.world.addresses, self.history, self.counts)
         self.threads = [clients.Client(client, self.seed, everybody) for client in range(CLIENTS)]
         for thread in self.threads:
             thread.start()
         try:
-            self.nemesis.carry_out(faults.plan(self.chance, faults.kinds_of(self.world), FAULT_SECONDS), self.check_alive)
-            for node in self.chance.sample(range(1, NODES + 1), WIPED_IN_A_ROUND):
+            self.break_and_change()
+            for node in self.chance.sample(sorted(self.world.members), WIPED_IN_A_ROUND):
                 self.settle("before stores are wiped", clients_write=True)
                 self.wipe(node)
         finally:
@@ -106,6 +113,21 @@ class Run:
                 thread.join()
         self.check_alive()
         self.settle("after the round")
+
+    def break_and_change(self):
+        """Carries out faults, and meanwhile changes of the members."""
+        planned = faults.plan(self.chance, faults.kinds_of(self.world), FAULT_SECONDS)
+        planned += faults.rolling(self.chance, len(self.world.members), FAULT_SECONDS)
+        changing = changes.Changes(self.world, self.chance_of_changes, self.deck, self.counts, self.say)
+        changing.start()
+        try:
+            self.nemesis.carry_out(sorted(planned, key=lambda fault: fault.at), self.check_alive)
+        finally:
+            self.nemesis.undo_all()
+            took = changing.heal()
+        if changing.broken is not None:
+            raise Broken(f"a change of the members: {changing.broken}")
+        self.say(f"the last change ended {took:.1f} s after healing; the members are {sorted(self.world.members)}")
 
     def wipe(self, node):
         self.say(f"begins: wiped stores of {node}")
@@ -120,7 +142,8 @@ class Run:
         for client in self.threads:
             if client.broken is not None:
                 raise Broken(f"{client.name} ended: {client.broken!r}")
-        killed = {node for fault in self.nemesis.active if fault.kind == faults.KILL for node in fault.nodes}
+        stopped = (faults.KILL, faults.RESTART)
+        killed = {node for fault in self.nemesis.active if fault.kind in stopped for node in fault.nodes}
         ended = {node: status for node, status in self.world.ended().items() if node not in killed}
         if ended:
             raise Broken(f"nodes ended by themselves, with status: {ended}")
@@ -129,7 +152,7 @@ class Run:
         """Waits until everything lies where it belongs."""
         waited_from = time.monotonic()
         try:
-            began, ended = wait_until_settled(self.world.members[1], SETTLED_SECONDS_MAX, clients_write)
+            began, ended = wait_until_settled(self.world.first(), SETTLED_SECONDS_MAX, clients_write)
         except Refused as error:
             raise Broken(f"not settled {when}: {error}") from error
         self.history.was_settled(began, ended)
@@ -144,18 +167,18 @@ class Run:
         self.listings_checked += len(self.history.listings)
         self.history.listings.clear()
         keys = keys + self.keys_in(clients.QUIET)
-        numbers = range(1, NODES + 1)
-        with ThreadPoolExecutor(NODES) as pool:
+        numbers = sorted(self.world.members)
+        with ThreadPoolExecutor(len(numbers)) as pool:
             for found in pool.map(lambda number: self.check_node(number, keys), numbers):
                 self.violations += found
-        self.say(f"{len(keys)} keys were read through each of {NODES} nodes")
+        self.say(f"{len(keys)} keys were read through each of {len(numbers)} nodes")
 
     def check_everything(self):
         """Reads all keys of all rounds once more, each through one node."""
-        keys = list(self.history.keys.values())
-        shares = [keys[number::NODES] for number in range(NODES)]
-        with ThreadPoolExecutor(NODES) as pool:
-            for found in pool.map(lambda number: self.check_keys(number, shares[number - 1]), range(1, NODES + 1)):
+        keys, numbers = list(self.history.keys.values()), sorted(self.world.members)
+        shares = [keys[at::len(numbers)] for at in range(len(numbers))]
+        with ThreadPoolExecutor(len(numbers)) as pool:
+            for found in pool.map(self.check_keys, numbers, shares):
                 self.violations += found
         self.say(f"all {len(keys)} keys were read once more")
         for violation in self.violations[:SHOWN_MAX]:
@@ -211,11 +234,13 @@ class Run:
             node.close()
 
 
-def verdict(run, expected):
+def verdict(run, expected, changes_members=True):
     """Prints what happened and what is wrong. Returns (passed, failed)."""
     for name, count in sorted(run.counts.counts.items()):
         print(f"{count:7} x {name}")
     missing = [name for name in expected if run.counts[name] == 0]
+    if changes_members and not any(run.counts[kind] for kind in (changes.JOIN, changes.REPLACE, changes.LEAVE)):
+        missing.append("change of the members")
     for name in missing:
         print(f"FAILED: no {name} happened")
     for violation in run.violations[:SHOWN_MAX]:
@@ -263,8 +288,8 @@ def cluster_run(directory, arguments):
     finally:
         world.stop_all()
         if failed:
-            for member in world.members.values():
-                print(f"--- warnings of node {member.number}", *warnings_of(directory / f"log-{member.number}"), sep="\n")
+            for number in sorted(world.processes):
+                print(f"--- warnings of node {number}", *warnings_of(directory / f"log-{number}"), sep="\n")
     return passed, failed, skipped
 
 

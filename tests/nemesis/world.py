@@ -1,4 +1,4 @@
-"""Five nodes and what can be done to them.
+"""Nodes and what can be done to them: five at first, and others that join or take their places.
 
 In `Namespaces` each node has a network namespace of its own. A bridge connects them, and a node
 drops packets by policy routing (`ip rule`), as a packet filter would: silently, and those of open
@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -51,24 +52,53 @@ def run(*words):
 
 
 class World:
-    """The nodes, numbered from 1. `settings` are those of all nodes."""
+    """The nodes, numbered from 1. `settings` are those of all nodes. `members` are those that are there:
+    a node that joins gets the next number, and the number of one that has left is not used again. Another
+    thread may add and remove nodes, so `members` is replaced and never changed."""
 
     can_cut = can_fill_disks = False
+    # How many there are at first.
+    nodes = NODES
 
     def __init__(self, directory, backend, settings):
         self.directory, self.backend = directory, backend
         self.settings = {"storage_backend": backend, "ring_size": 8, **settings}
         self.members, self.processes = {}, {}
         self.paused = set()
+        # Nodes that have not joined yet, so that clients may not ask them: only an empty node can join.
+        self.alone = set()
+        # Nodes whose process is to end by itself, because they leave.
+        self.leaving = set()
+        # Held by who removes a node, and by who does something to one.
+        self.changing = threading.Lock()
 
     def start_all(self):
         make_secret(self.directory / SECRET)
-        for number in range(1, NODES + 1):
-            self.members[number] = self.place(number)
+        for number in range(1, self.nodes + 1):
+            self.members = {**self.members, number: self.place(number)}
             self.processes[number] = self.members[number].start()
         for number in self.members:
             self.members[number].wait_ready(self.processes[number], START_SECONDS_MAX)
         form(list(self.members.values()), START_SECONDS_MAX)
+
+    def add(self):
+        """Starts a new node, which is alone. Returns its number."""
+        number = max(list(self.processes)) + 1
+        member = self.place(number)
+        process = member.start()
+        member.wait_ready(process, START_SECONDS_MAX)
+        self.processes[number] = process
+        self.alone.add(number)
+        self.members = {**self.members, number: member}
+        return number
+
+    def remove(self, number):
+        """Forgets a node that has left, when its process has ended."""
+        self.members = {of: member for of, member in self.members.items() if of != number}
+
+    def first(self):
+        """The member that is asked about the cluster."""
+        return self.members[min(self.members)]
 
     def place(self, number):
         raise NotImplementedError
@@ -95,15 +125,32 @@ class World:
 
     def addresses(self):
         """Where clients ask the nodes over HTTP."""
-        return [member.http for member in self.members.values()]
+        return [member.http for number, member in self.members.items() if number not in self.alone]
 
     def kill(self, number):
         self.processes[number].kill()
         self.processes[number].wait()
 
     def start(self, number, *options):
+        """Starts a node that was stopped. One that was removed meanwhile may end at once."""
+        if number not in self.members:
+            return
         self.processes[number] = self.members[number].start(*options)
-        self.members[number].wait_ready(self.processes[number], START_SECONDS_MAX)
+        try:
+            self.members[number].wait_ready(self.processes[number], START_SECONDS_MAX)
+        except Refused:
+            if number not in self.leaving or self.processes[number].poll() is None:
+                raise
+
+    def stop(self, number):
+        """Stops a node as an operator does."""
+        self.processes[number].terminate()
+        try:
+            status = self.processes[number].wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            raise Refused(f"node {number} did not stop within {STOP_SECONDS_MAX} s of SIGTERM") from None
+        if status != 0 and number not in self.leaving:
+            raise Refused(f"node {number} stopped with status {status}")
 
     def pause(self, number):
         self.processes[number].send_signal(signal.SIGSTOP)
@@ -125,7 +172,8 @@ class World:
 
     def ended(self):
         """The nodes whose process ended by itself, with their status."""
-        return {number: process.returncode for number, process in self.processes.items() if process.poll() is not None}
+        return {number: self.processes[number].returncode for number in self.members
+                if self.processes[number].poll() is not None and number not in self.leaving}
 
     def stop_all(self):
         """Stops all nodes. Returns those that did not end by themselves with status 0."""
@@ -136,6 +184,8 @@ class World:
             if process.poll() is None:
                 process.terminate()
         for number, process in self.processes.items():
+            if number not in self.members and process.poll() is not None:
+                continue
             try:
                 status = process.wait(STOP_SECONDS_MAX)
             except subprocess.TimeoutExpired:
@@ -212,13 +262,19 @@ class Namespaces(World):
     def mend(self, sender, receiver):
         run(*self.inside(receiver), "ip", "rule", "del", "pref", 10 + sender)
 
+    def remove(self, number):
+        data = self.members[number].data
+        super().remove(number)
+        # What still has a file there keeps the file system until it ends.
+        run("umount", "--lazy", data)
+
     def filler(self, number):
-        return self.members[number].data / "filler"
+        return self.directory / f"node-{number}" / "filler"
 
     def fill_disk(self, number):
         with open(self.filler(number), "wb", buffering=0) as file:
             while True:
-                found = os.statvfs(self.members[number].data)
+                found = os.statvfs(self.filler(number).parent)
                 free = found.f_bavail * found.f_frsize
                 if free == 0:
                     return

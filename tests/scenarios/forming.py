@@ -4,6 +4,7 @@ import json
 from world import Refused, World, equal, form, put, values, wait_for
 
 START_SECONDS = 60
+LEAVE_SECONDS = 120
 
 
 def shares(member):
@@ -36,7 +37,8 @@ def rt_basic_test():
 
 
 def verify_build_cluster():
-    """Single nodes own everything; they join one by one; nodes stop and start; data stay."""
+    """Single nodes own everything; they join one by one; nodes stop and start, and leave one by one;
+    data stay."""
     with World(4) as world:
         for member in world.all():
             equal(shares(member), {member.name: ("valid", 16)}, "a node that is alone")
@@ -61,6 +63,16 @@ def verify_build_cluster():
             for number in range(40):
                 equal(values(member, "b", f"k{number}"), ["v"], f"a get through node {member.number}")
             wait_for("the agreement about the ring", member.agrees, START_SECONDS)
+        for leaver in (2, 3, 4):
+            left = [number for number in (1, *range(leaver + 1, 5))]
+            world[leaver].admin("cluster", "leave")
+            commit(world[1])
+            names = {world[number].name for number in left}
+            wait_for(f"the leave of node {leaver}", lambda: set(shares(world[1])) == names, LEAVE_SECONDS)
+            equal(world.processes.pop(leaver).wait(LEAVE_SECONDS), 0, f"the status with which node {leaver} ends")
+            for number in range(40):
+                equal(values(world[1], "b", f"k{number}"), ["v"], f"a get after the leave of node {leaver}")
+        equal(shares(world[1]), {world[1].name: ("valid", 16)}, "the node that is left")
 
 
 def verify_staged_clustering():

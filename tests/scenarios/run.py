@@ -11,6 +11,7 @@ import traceback
 import forming
 import interfaces
 import leveled
+import moving
 import program
 import properties
 import statistics_scenario
@@ -18,9 +19,11 @@ from world import World
 
 # Scenarios of these modules share one cluster of so many nodes.
 SHARED = [(properties, 3), (interfaces, 5)]
-ALONE = [forming, program, leveled, statistics_scenario]
+ALONE = [forming, moving, program, leveled, statistics_scenario]
 SCENARIOS = {
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
+    moving: ["verify_leave", "verify_handoff", "verify_2i_handoff", "verify_listkeys_growing", "verify_rejoin", "verify_delete_onreplace",
+             "verify_staged_clustering_with_objects"],
     program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],
     statistics_scenario: ["verify_riak_stats"],
     leveled: ["journalreload_leveled", "hotbackup_leveled"],

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""A mixed cluster under load: four nodes on leveldb and three on leveled. One node is killed, another
+one is replaced meanwhile by a node of the other backend, and the killed one returns. Then the checker
+of the nemesis reads every key through every node (`checker.py`).
+
+Usage: mixed.py [--seed N]. The last line is `N passed, N failed, N skipped`."""
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+
+import changes  # noqa: E402
+import clients  # noqa: E402
+from run import SETTINGS, Broken, Run, verdict, warnings_of  # noqa: E402
+from world import Loopback, wait_for  # noqa: E402
+
+BACKENDS = ["leveldb"] * 4 + ["leveled"] * 3
+LOAD_SECONDS = 5
+REPLACE_SECONDS_MAX = 300
+
+
+class Mixed(Loopback):
+    """Nodes on the backends of a list. One that joins has the backend of the last one."""
+
+    nodes = len(BACKENDS)
+
+    def place(self, number):
+        member = super().place(number)
+        member.settings["storage_backend"] = BACKENDS[min(number, len(BACKENDS)) - 1]
+        return member
+
+
+class MixedRun(Run):
+    def all(self):
+        clients.fill_quiet_bucket(self.world.first().http, self.history)
+        everybody = clients.Everybody(1, self.world.addresses, self.history, self.counts)
+        self.threads = [clients.Client(client, self.seed, everybody) for client in range(4)]
+        for thread in self.threads:
+            thread.start()
+        try:
+            self.kill_and_replace()
+        finally:
+            everybody.stopped.set()
+            for thread in self.threads:
+                thread.join()
+        self.check_alive()
+        self.settle("after the replacement")
+        self.check_round(list(self.history.keys.values()))
+        for violation in self.violations[:10]:
+            self.explain(violation)
+
+    def kill_and_replace(self):
+        world = self.world
+        time.sleep(LOAD_SECONDS)
+        # Both are on leveldb, and the new node is on leveled.
+        killed, replaced = self.chance.sample(range(1, 5), 2)
+        new = world.add()
+        old_name, new_name = world.members[replaced].name, world.members[new].name
+        asked = world.members[5]
+        leader = changes.leading(asked, world.members.values())
+        world.members[new].admin("cluster", "join", leader.settings["cluster.advertised_address"])
+        asked.admin("cluster", "replace", old_name, new_name)
+        asked.admin("cluster", "plan")
+        world.leaving.add(replaced)
+        asked.admin("cluster", "commit")
+        world.alone.discard(new)
+        world.kill(killed)
+        world.leaving.add(killed)
+        self.say(f"{replaced} is replaced by {new}, and {killed} was killed")
+        time.sleep(LOAD_SECONDS)
+        world.start(killed)
+        world.leaving.discard(killed)
+        self.say(f"{killed} has started again")
+        wait_for("the end of the replacement", lambda: self.is_replaced(asked, old_name, new_name), REPLACE_SECONDS_MAX)
+        status = world.processes[replaced].wait(REPLACE_SECONDS_MAX)
+        if status != 0:
+            raise Broken(f"node {replaced} left with status {status}")
+        world.remove(replaced)
+        world.leaving.discard(replaced)
+        self.counts.add("replaced node")
+        self.say(f"{replaced} has left")
+        time.sleep(LOAD_SECONDS)
+
+    @staticmethod
+    def is_replaced(asked, old_name, new_name):
+        found = changes.statuses(asked)
+        return old_name not in found and found.get(new_name) == "valid"
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.rpartition("Usage: ")[2])
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    arguments = parser.parse_args()
+    arguments.seconds = 0
+    directory, passed, failed = Path(tempfile.mkdtemp(prefix="ombak-mixed-")), 0, 0
+    print(f"seed {arguments.seed}, {BACKENDS}")
+    world = Mixed(directory, BACKENDS[0], SETTINGS)
+    try:
+        world.start_all()
+        world.first().admin("bucket-type", "create", clients.SIBLINGS, '{"props": {"allow_mult": true}}')
+        world.first().admin("bucket-type", "activate", clients.SIBLINGS)
+        run = MixedRun(world, arguments)
+        try:
+            run.all()
+        except Broken as error:
+            print(f"FAILED: {error}")
+            failed += 1
+        expected = ["add with a clock", "blind add", "put", "delete", "listing", "replaced node"]
+        more, wrong = verdict(run, expected, changes_members=False)
+        passed, failed = passed + more, failed + wrong
+        for number, status in world.stop_all().items():
+            print(f"FAILED: node {number} stopped with {status}")
+            failed += 1
+    except Exception:  # noqa: BLE001: whatever happens, the nodes have to be stopped and the total printed.
+        traceback.print_exc(file=sys.stdout)
+        failed += 1
+    finally:
+        world.stop_all()
+        if failed:
+            for number in sorted(world.processes):
+                print(f"--- warnings of node {number}", *warnings_of(directory / f"log-{number}"), sep="\n")
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
