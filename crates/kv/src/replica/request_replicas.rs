@@ -32,8 +32,8 @@ impl Viewer<'_> {
         id == self.here || self.peers.is_up(id)
     }
 
-    /// The nodes for the `n` positions of a home in one of its rings. With `sloppy`, fallbacks stand
-    /// in for owners that are down.
+    /// The nodes for the `n` positions of a home in one of its rings. With `sloppy`, fallbacks
+    /// stand in for owners that are down.
     fn positions(self, home: HomePlacement<'_>, ring: &Ring, n: u32, sloppy: bool) -> Positions {
         let is_up = |node| self.is_up(ring.id(node));
         let may_stand_in = |node| {
