@@ -233,11 +233,9 @@ class Namespaces(World):
 
     def place(self, number):
         # A process that does nothing keeps the network namespace.
-        ready, told = os.pipe()
-        holder = subprocess.Popen(["unshare", "--net", "sh", "-c", f"echo >&{told}; exec sleep infinity"], pass_fds=[told])
-        os.close(told)
-        os.read(ready, 1)
-        os.close(ready)
+        holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"], stdout=subprocess.PIPE)
+        if not holder.stdout.read(1):
+            raise Refused(f"there is no network namespace for node {number}")
         self.holders[number] = holder
         host, inside = f"{NETWORK}{number}", self.inside(number)
         run("ip", "link", "add", f"v{number}", "type", "veth", "peer", "name", "eth0", "netns", holder.pid)
