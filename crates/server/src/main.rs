@@ -17,6 +17,7 @@ mod logging;
 mod node;
 mod offline;
 mod restore;
+mod table;
 mod verify;
 mod wall_clock;
 

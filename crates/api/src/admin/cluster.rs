@@ -54,6 +54,10 @@ pub enum ClusterCommand {
     Transfers,
     /// Shows which transfers are allowed.
     Handoff,
+    /// Counts the transfers of each member.
+    HandoffSummary,
+    /// Shows each transfer that is under way.
+    HandoffDetails,
     /// Allows or forbids transfers in a direction.
     SetHandoff {
         /// Which direction.
@@ -214,6 +218,8 @@ pub(super) fn command(is_post: bool, action: &[u8], body: &[u8]) -> Result<Clust
         (false, b"settled") => ClusterCommand::Settled,
         (false, b"transfers") => ClusterCommand::Transfers,
         (false, b"handoff") => ClusterCommand::Handoff,
+        (false, b"handoff-summary") => ClusterCommand::HandoffSummary,
+        (false, b"handoff-details") => ClusterCommand::HandoffDetails,
         (true, b"handoff") => set_handoff(body)?,
         (false, b"transfer-limit") => ClusterCommand::TransferLimit,
         (true, b"transfer-limit") => set_transfer_limit(body)?,
@@ -247,6 +253,8 @@ mod tests {
         assert_eq!(command(true, b"join", named), Ok(ClusterCommand::Join("10.0.0.1:8099".into())));
         assert_eq!(command(false, b"ring-ready", b""), Ok(ClusterCommand::RingReady));
         assert_eq!(command(false, b"partitions", b""), Ok(ClusterCommand::Partitions));
+        assert_eq!(command(false, b"handoff-summary", b""), Ok(ClusterCommand::HandoffSummary));
+        assert_eq!(command(false, b"handoff-details", b""), Ok(ClusterCommand::HandoffDetails));
         assert!(matches!(command(true, b"down", b"{}"), Err(AdminError::BadRequest(_))));
         assert_eq!(command(true, b"leave", b""), Ok(ClusterCommand::Leave(None)));
         assert_eq!(command(true, b"leave", br#"{"node":"a@h"}"#), Ok(ClusterCommand::Leave(Some("a@h".into()))));

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use ombak_kv::{ClassId, FillReason, Kv, TransferKind};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Maximum of the entries of each list that a member tells. The totals are exact.
@@ -62,7 +63,8 @@ pub struct PartitionHints {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActiveTransfer {
     /// `hinted`: the member holds the copies for others. `owed`: the receiver missed writes.
-    /// `fill`: the receiver or the sender may lack something.
+    /// `fill`: the receiver or the sender may lack something. `ownership`: the receiver is to own
+    /// the copies.
     pub kind: String,
     /// The partition.
     pub partition: u32,
@@ -76,6 +78,13 @@ pub struct ActiveTransfer {
     pub bytes_sent: u64,
     /// When it began, in Unix seconds.
     pub since_secs: u64,
+    /// The number of keys that are compared until it ends, about, if that is known. Earlier
+    /// versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects_total: Option<u64>,
+    /// How long it has run, in milliseconds. Earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_ms: Option<u64>,
 }
 
 /// A class of which a node lacks something.
@@ -141,6 +150,20 @@ impl MemberNode {
     pub async fn transfers(&self) -> Vec<OfMember<MemberTransfers>> {
         let members = self.inner.members();
         self.inner.ask_transfers(&members, &Question::Transfers).await
+    }
+
+    /// How many home partitions do not have their new owners yet, by the members that give or take
+    /// them.
+    pub fn changing_homes(&self) -> BTreeMap<NodeId, u64> {
+        let (metadata, ns) = (self.metadata(), self.kv().buckets().snapshot().all_n_vals());
+        let mut counts = BTreeMap::new();
+        let Some(placement) = metadata.placement() else { return counts };
+        for home in placement.homes().filter(|home| !placement.has_goal(home.home())) {
+            let sets = ns.iter().flat_map(|n| [home.replica_set(*n), placement.goal().replica_set(home.home(), *n)]);
+            let nodes: BTreeSet<NodeId> = sets.flatten().collect();
+            nodes.into_iter().for_each(|node| *counts.entry(node).or_default() += 1);
+        }
+        counts
     }
 
     /// Changes what members may transfer, until they stop. Returns their transfers, in the order
@@ -229,7 +252,7 @@ fn apply(kv: &Kv, change: TransferChange) {
 }
 
 fn describe(kv: &Kv) -> MemberTransfers {
-    let (config, figures) = (kv.transfer_config(), kv.transfer_figures());
+    let (config, figures, now) = (kv.transfer_config(), kv.transfer_figures(), kv.time());
     let missed = |(class, node): (ClassId, NodeId)| Missed { partition: class.partition, n_val: class.n, node };
     let (owed, ordered, filling) = (kv.owed_marks(), kv.ordered_transfers(), kv.filling_classes());
     let hints = kv.hints().into_iter().take(LISTED_MAX);
@@ -241,6 +264,8 @@ fn describe(kv: &Kv) -> MemberTransfers {
         objects_compared: transfer.keys,
         bytes_sent: transfer.bytes,
         since_secs: transfer.since.secs(),
+        objects_total: transfer.keys_total,
+        running_ms: Some(now.0.saturating_sub(transfer.since.0) / 1000),
     });
     MemberTransfers {
         outbound: config.gives,

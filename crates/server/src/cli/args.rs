@@ -410,9 +410,13 @@ pub enum HandoffCommand {
     /// Print which members hand off and take, and their limits.
     #[command(alias = "config")]
     Status,
-    /// Print what is being transferred, as 'ombak admin transfers' does.
-    #[command(alias = "details", hide = true)]
+    /// Print how many transfers each member has.
     Summary,
+    /// Print each transfer that is under way, with its rate and the time that is left.
+    Details {
+        #[command(flatten)]
+        of: MemberArgs,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,8 +1,8 @@
 //! The commands `ombak admin cluster`, `member-status`, `ring-status`, `ringready`, `down`,
-//! `transfers`, `handoff` and `transfer-limit`. The node words the answers.
+//! `transfers` and `transfer-limit`. The node words the answers.
 
 use super::admin_client::request;
-use super::args::{ClusterCommand, Common, Direction, HandoffCommand};
+use super::args::{ClusterCommand, Common};
 use super::failure::Failure;
 use super::key_names::KeyNames;
 use super::output::Output;
@@ -80,23 +80,6 @@ async fn partitions(common: &Common) -> Result<Partitions, Failure> {
     Partitions::read(ask(Method::GET, "partitions", "", common).await?)
 }
 
-/// The commands about handoff.
-pub async fn handoff(command: &HandoffCommand, common: &Common, out: Output) -> Result<(), Failure> {
-    let (enabled, direction, of) = match command {
-        HandoffCommand::Status => return show("handoff", common, out).await,
-        HandoffCommand::Summary => return show("transfers", common, out).await,
-        HandoffCommand::Enable { direction, of } => (true, direction, of),
-        HandoffCommand::Disable { direction, of } => (false, direction, of),
-    };
-    let direction = match direction {
-        Direction::Inbound => "inbound",
-        Direction::Outbound => "outbound",
-        Direction::Both => "both",
-    };
-    let body = json!({"direction": direction, "enabled": enabled, "member": of.member, "all": of.all});
-    print(ask(Method::POST, "handoff", &body.to_string(), common).await?, out)
-}
-
 /// Prints or sets the limits of transfers: of all members, or of one.
 pub async fn transfer_limit(words: &[String], rate: Option<&str>, common: &Common, out: Output) -> Result<(), Failure> {
     let (member, limit) = match words {
@@ -149,13 +132,14 @@ async fn settled(wait_secs: Option<u64>, common: &Common, out: Output) -> Result
     }
 }
 
-async fn ask(method: Method, action: &str, body: &str, common: &Common) -> Result<Value, Failure> {
+/// Asks the node for a resource of the cluster.
+pub(super) async fn ask(method: Method, action: &str, body: &str, common: &Common) -> Result<Value, Failure> {
     let target = Target::find(common)?;
     request(&target, method, &format!("{PATH}/{action}"), body).await.map_err(|e| e.into_failure(&target))
 }
 
 /// Prints the text of an answer, or its data.
-fn print(mut answer: Value, out: Output) -> Result<(), Failure> {
+pub(super) fn print(mut answer: Value, out: Output) -> Result<(), Failure> {
     let text = answer.as_object_mut().and_then(|fields| fields.remove("text"));
     out.result(&answer, || text.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned())
 }

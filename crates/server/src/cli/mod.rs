@@ -22,6 +22,7 @@ mod bucket_type;
 mod cluster;
 mod config;
 mod failure;
+mod handoff;
 mod key_names;
 mod kv;
 mod live_config;
@@ -121,7 +122,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Admin(AdminCommand::Ringready) => wait_for(cluster::ring_ready(&common, out)),
         Command::Admin(AdminCommand::Down { member }) => wait_for(cluster::change("down", Some(&member), &common, out)),
         Command::Admin(AdminCommand::Transfers) => wait_for(cluster::show("transfers", &common, out)),
-        Command::Admin(AdminCommand::Handoff(command)) => wait_for(cluster::handoff(&command, &common, out)),
+        Command::Admin(AdminCommand::Handoff(command)) => wait_for(handoff::run(&command, &common, out)),
         Command::Admin(AdminCommand::TransferLimit { limit, rate }) => {
             wait_for(cluster::transfer_limit(&limit, rate.as_deref(), &common, out))
         }

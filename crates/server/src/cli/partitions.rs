@@ -3,6 +3,7 @@
 
 use super::failure::Failure;
 use super::output::Output;
+use crate::table::table;
 use ombak_ring::{PartitionIndex, RingSize};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -109,23 +110,6 @@ impl Partitions {
     }
 }
 
-/// A table as Riak draws it: every cell is in the middle of its column.
-fn table<const COLUMNS: usize>(head: [&str; COLUMNS], rows: &[[String; COLUMNS]]) -> String {
-    let width = |column: usize| {
-        let of_rows = rows.iter().map(|row| row[column].chars().count());
-        of_rows.chain([head[column].len()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
-    let rule = format!("+{}", widths.iter().map(|width| "-".repeat(*width) + "+").collect::<String>());
-    let line = |cells: [&str; COLUMNS]| {
-        let cells = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:^width$}|"));
-        format!("|{}", cells.collect::<String>())
-    };
-    let rows = rows.iter().map(|row| line(std::array::from_fn(|column| row[column].as_str())));
-    let lines: Vec<String> = [rule.clone(), line(head), rule.clone()].into_iter().chain(rows).chain([rule]).collect();
-    lines.join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,18 +118,6 @@ mod tests {
         let member = |name: &str, primary: Vec<u32>, stopped: Vec<u32>| json!({ "name": name, "node": "0", "up": true, "primary": primary, "secondary": [], "stopped": stopped });
         let members = [member("a@h", vec![0, 2, 4, 6], vec![]), member("b@h", vec![], vec![1, 3, 5, 7])];
         Partitions::read(json!({ "ring_size": 8, "node": "a@h", "members": members, "text": "" })).unwrap()
-    }
-
-    #[test]
-    fn tables_look_like_riaks() {
-        let row = ["dev1@127.0.0.1".to_owned(), "22".to_owned(), " 34.4".to_owned()];
-        let expected = "\
-+--------------+----------+-----+
-|     node     |partitions| pct |
-+--------------+----------+-----+
-|dev1@127.0.0.1|    22    | 34.4|
-+--------------+----------+-----+";
-        assert_eq!(table(["node", "partitions", "pct"], &[row]), expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The commands of operators about the cluster, in Riak's words (docs/riak/semantics.md §16).
 
-use super::{partition_admin, transfer_admin};
+use super::{handoff_summary, partition_admin, transfer_admin, transfer_progress};
 use ombak_api::admin::{AdminError, ClusterAdmin, ClusterCommand};
 use ombak_cluster::{
     ClusterError, ClusterFacts, MemberChange, MemberFacts, MemberNode, RingChangeFacts, RingReady, Unsettled,
@@ -59,6 +59,8 @@ impl ClusterAdmin for MemberAdmin {
                 ClusterCommand::Partitions => Ok(partition_admin::partitions(&member).await),
                 ClusterCommand::Transfers => Ok(transfer_admin::transfers(&member).await),
                 ClusterCommand::Handoff => Ok(transfer_admin::handoff(&member).await),
+                ClusterCommand::HandoffSummary => Ok(handoff_summary::summary(&member).await),
+                ClusterCommand::HandoffDetails => Ok(transfer_admin::details(&member).await),
                 ClusterCommand::SetHandoff { direction, enabled, members } => {
                     transfer_admin::set_handoff(&member, direction, enabled, members).await
                 }
@@ -229,8 +231,7 @@ fn with_text(facts: &ClusterFacts, text: impl FnOnce(&ClusterFacts) -> String) -
 pub(super) fn ring_change_lines(change: &RingChangeFacts) -> Vec<String> {
     let RingChangeFacts { homes, done, changing, .. } = change;
     let left = match change.seconds_left() {
-        Some(secs) if secs >= 120 => format!("; about {} minutes left", secs.div_ceil(60)),
-        Some(secs) => format!("; about {secs} seconds left"),
+        Some(secs) => format!("; {} left", transfer_progress::about(secs)),
         None => String::new(),
     };
     let mut lines = vec![format!(

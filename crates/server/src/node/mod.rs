@@ -6,6 +6,7 @@
 mod certificates;
 mod cluster_admin;
 pub mod dir_access;
+mod handoff_summary;
 mod listen;
 mod live_settings;
 pub mod lock;
@@ -18,6 +19,7 @@ mod signals;
 mod starting;
 pub mod token;
 mod transfer_admin;
+mod transfer_progress;
 mod watchdog;
 
 use crate::backends::{self, Inventories, Stores, stores_file};

@@ -2,6 +2,7 @@
 //! `transfer-limit`, in Riak's words (docs/riak/semantics.md §16).
 
 use super::cluster_admin::{COLUMNS, quoted, refused, ring_change_json, ring_change_lines};
+use super::transfer_progress::{TransferProgress, about, transfer_json};
 use crate::wall_clock::now_secs;
 use ombak_api::admin::{AdminError, ForMembers, HandoffDirection};
 use ombak_cluster::{ActiveTransfer, MemberNode, MemberTransfers, Missed, OfMember, TransferChange, Whom};
@@ -33,6 +34,29 @@ pub async fn handoff(member: &MemberNode) -> Value {
     answer(&members, handoff_text(&members))
 }
 
+/// `handoff details`: the transfers that are under way, and the members that do not answer. The
+/// command prints those of the members that were asked for.
+pub async fn details(member: &MemberNode) -> Value {
+    details_of(&member.transfers().await, member.kv().node_name())
+}
+
+fn details_of(members: &Members, asked: &str) -> Value {
+    let silent: Vec<&str> = members.iter().filter(|of| of.answer.is_err()).map(|of| of.name.as_str()).collect();
+    let names: Vec<&str> = members.iter().map(|of| of.name.as_str()).collect();
+    let mut transfers = Vec::new();
+    for of in members {
+        for transfer in of.answer.iter().flat_map(|answer| &answer.active) {
+            let receiver = members.iter().find(|other| other.node == transfer.receiver);
+            let receiver = receiver.map_or_else(|| transfer.receiver.to_string(), |found| found.name.clone());
+            let Ok(sender) = &of.answer else { continue };
+            let mut json = transfer_json(sender, transfer, &receiver, now_secs());
+            json["sender"] = json!(of.name);
+            transfers.push(json);
+        }
+    }
+    json!({ "node": asked, "members": names, "unreachable": silent, "transfers": transfers, "text": "" })
+}
+
 /// `handoff enable` and `disable`.
 pub async fn set_handoff(
     member: &MemberNode,
@@ -43,8 +67,12 @@ pub async fn set_handoff(
     let of = |wanted| (direction == wanted || direction == HandoffDirection::Both).then_some(enabled);
     let (outbound, inbound) = (of(HandoffDirection::Outbound), of(HandoffDirection::Inbound));
     let change = TransferChange { outbound, inbound, ..TransferChange::default() };
+    let said = match members {
+        ForMembers::All => "All nodes successfully updated",
+        ForMembers::This | ForMembers::Named(_) => "Handoff setting successfully updated",
+    };
     let changed = change_transfers(member, members, change).await?;
-    let text = handoff_text(&changed);
+    let text = format!("{said}\n\n{}", handoff_text(&changed));
     Ok(answer(&changed, text))
 }
 
@@ -62,8 +90,9 @@ pub async fn set_transfer_limit(
     members: ForMembers,
 ) -> Result<Value, AdminError> {
     let change = TransferChange { transfer_limit, bytes_per_second, ..TransferChange::default() };
+    let for_all = matches!(members, ForMembers::All);
     let changed = change_transfers(member, members, change).await?;
-    let text = limit_text(&changed);
+    let text = format!("{}{}", limit_said(transfer_limit, for_all, &changed), limit_text(&changed));
     Ok(answer(&changed, text))
 }
 
@@ -99,18 +128,7 @@ fn member_json(of: &OfMember<MemberTransfers>, name: &impl Fn(NodeId) -> String)
     let Ok(transfers) = &of.answer else { return json!({ "node": of.node, "name": of.name, "up": false }) };
     let missed =
         |missed: &Missed| json!({ "partition": missed.partition, "n_val": missed.n_val, "node": name(missed.node) });
-    let active = |transfer: &ActiveTransfer| {
-        json!({
-            "type": transfer.kind,
-            "partition": transfer.partition,
-            "n_val": transfer.n_val,
-            "receiver": name(transfer.receiver),
-            "objects_compared": transfer.objects_compared,
-            "objects_total": objects_total(transfers, transfer),
-            "bytes_sent": transfer.bytes_sent,
-            "since_secs": transfer.since_secs,
-        })
-    };
+    let active = |transfer: &ActiveTransfer| transfer_json(transfers, transfer, &name(transfer.receiver), now_secs());
     json!({
         "node": of.node,
         "name": of.name,
@@ -132,12 +150,6 @@ fn member_json(of: &OfMember<MemberTransfers>, name: &impl Fn(NodeId) -> String)
         },
         "filling": { "count": transfers.filling_classes, "list": transfers.filling },
     })
-}
-
-/// About how many objects a transfer has to compare, if that is known.
-fn objects_total(of: &MemberTransfers, transfer: &ActiveTransfer) -> Option<u64> {
-    let hints = of.hints.iter().filter(|hints| transfer.kind == "hinted" && hints.partition == transfer.partition);
-    hints.map(|hints| hints.objects).find(|objects| *objects >= transfer.objects_compared.max(1))
 }
 
 /// `1 partition`, `2 partitions`.
@@ -246,28 +258,30 @@ fn block(
 ) -> String {
     let kind = match transfer.kind.as_str() {
         "hinted" => "hinted",
+        "ownership" => "ownership",
         "owed" => "repair (missed writes)",
         _ => "repair (comparison)",
     };
-    let total = objects_total(of, transfer);
-    let objects = match total {
+    let progress = TransferProgress::of(of, transfer, now_secs);
+    let objects = match progress.objects_total {
         Some(total) => format!("{} of about {total}", transfer.objects_compared),
         None => transfer.objects_compared.to_string(),
     };
+    let speed = progress.bytes_per_second.map_or_else(String::new, |speed| format!(", {}/s", size(speed)));
     let mut text = format!(
         "\ntransfer type: {kind}\npartition: {} (n_val {})\nstarted: {} s ago\nobjects compared: {objects}\n\
-         bytes sent: {}\n\n  '{sender}' ====> '{}'\n",
+         bytes sent: {}{speed}\ntime left: {}\n\n  '{sender}' ====> '{}'\n",
         transfer.partition,
         transfer.n_val,
-        now_secs.saturating_sub(transfer.since_secs),
+        progress.running_ms / 1000,
         size(transfer.bytes_sent),
+        progress.secs_left.map_or_else(|| "not known".to_owned(), about),
         name(transfer.receiver),
     );
-    if let Some(total) = total {
-        let done = transfer.objects_compared.min(total);
-        let filled = (done * BAR_COLUMNS as u64 / total) as usize;
+    if let Some(part) = progress.part(transfer) {
+        let filled = (part * BAR_COLUMNS as f64) as usize;
         // Writing into a string does not fail.
-        let _ = writeln!(text, "  |{:<BAR_COLUMNS$}| {:>3}%", "#".repeat(filled), done * 100 / total);
+        let _ = writeln!(text, "  |{:<BAR_COLUMNS$}| {:>3}%", "#".repeat(filled), (part * 100.0) as u64);
     }
     text
 }
@@ -294,6 +308,15 @@ fn handoff_text(members: &Members) -> String {
         };
     }
     text
+}
+
+/// Riak's words for a limit that was set.
+fn limit_said(limit: Option<u64>, for_all: bool, changed: &Members) -> String {
+    match (limit, changed) {
+        (None, _) => String::new(),
+        (Some(limit), [of]) if !for_all => format!("Set transfer limit for '{}' to {limit}\n\n", of.name),
+        (Some(limit), _) => format!("Setting transfer limit to {limit} across the cluster\n\n"),
+    }
 }
 
 fn limit_text(members: &Members) -> String {
@@ -353,6 +376,8 @@ mod tests {
                 objects_compared: 100,
                 bytes_sent: 1536,
                 since_secs: 90,
+                objects_total: None,
+                running_ms: Some(10_000),
             }],
             owed_marks: 1,
             owed: vec![Missed { partition: 1, n_val: 3, node: NodeId::new(2) }],
@@ -372,7 +397,8 @@ mod tests {
             "partition: 7 (n_val 3)",
             "started: 10 s ago",
             "objects compared: 100 of about 400",
-            "bytes sent: 1.5 KB",
+            "bytes sent: 1.5 KB, 153 bytes/s",
+            "time left: about 30 seconds",
             "  'dev1@h' ====> 'dev2@h'",
             "  |############                                      |  25%",
         ] {
@@ -384,6 +410,12 @@ mod tests {
             (&first["active"][0]["receiver"], &first["active"][0]["objects_total"]),
             (&json!("dev2@h"), &json!(400))
         );
+        let active = &first["active"][0];
+        assert_eq!((&active["bytes_per_second"], &active["seconds_left"]), (&json!(153), &json!(30)));
+        let details = details_of(&members, "dev2@h");
+        assert_eq!((&details["node"], &details["unreachable"]), (&json!("dev2@h"), &json!([])));
+        let ends = (&details["transfers"][0]["sender"], &details["transfers"][0]["receiver"]);
+        assert_eq!(ends, (&json!("dev1@h"), &json!("dev2@h")));
         assert_eq!(first["handoff"], json!({"inbound": false, "outbound": true}));
         assert_eq!(first["owed"], json!({"count": 1, "list": [{"partition": 1, "n_val": 3, "node": "dev2@h"}]}));
     }
@@ -402,5 +434,12 @@ mod tests {
             table.contains("\n    0       50.0 MB/s       'dev2@h'\n(offline)                   'dev3@h'\n"),
             "{table}"
         );
+        let all = "Setting transfer limit to 2 across the cluster\n\n";
+        assert_eq!(
+            (limit_said(Some(2), true, &members).as_str(), limit_said(None, true, &members).as_str()),
+            (all, "")
+        );
+        assert_eq!(limit_said(Some(2), true, &members[..1]), all);
+        assert_eq!(limit_said(Some(2), false, &members[..1]), "Set transfer limit for 'dev1@h' to 2\n\n");
     }
 }

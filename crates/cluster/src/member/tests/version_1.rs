@@ -67,6 +67,8 @@ fn transfers() -> MemberTransfers {
             objects_compared: 301,
             bytes_sent: 302,
             since_secs: 1_700_000_000,
+            objects_total: None,
+            running_ms: None,
         }],
         owed_marks: 6,
         owed: vec![missed.clone()],
