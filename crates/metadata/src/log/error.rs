@@ -38,3 +38,10 @@ pub enum LogError {
         why: &'static str,
     },
 }
+
+impl LogError {
+    /// Whether the disk had no room. Nothing was written, and the same write may be tried again.
+    pub fn is_full_disk(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull)
+    }
+}

@@ -170,7 +170,10 @@ impl LogFile {
             return Ok(());
         }
         self.is_poisoned = true;
-        self.file.write_at(&bytes, self.end).map_err(io_error("write", &self.path))?;
+        if let Err(error) = self.file.write_at(&bytes, self.end) {
+            self.take_back(&error);
+            return Err(io_error("write", &self.path)(error));
+        }
         self.file.sync_data().map_err(io_error("sync", &self.path))?;
         self.is_poisoned = false;
         self.end += bytes.len() as u64;
@@ -185,10 +188,28 @@ impl LogFile {
         let at = format::seal_offset(self.end as usize) as u64;
         let mut bytes = vec![0; (at - self.end) as usize];
         format::write_record(&Record::Seal, self.identity, self.durable, at, &mut bytes);
-        let written = self.file.write_at(&bytes, self.end).map_err(io_error("write", &self.path));
-        self.is_poisoned = written.is_err();
-        self.end += bytes.len() as u64;
-        written
+        self.is_poisoned = true;
+        match self.file.write_at(&bytes, self.end) {
+            Ok(()) => {
+                self.is_poisoned = false;
+                self.end += bytes.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                self.take_back(&error);
+                // What is durable is so without a seal, and the next write is followed by one.
+                if self.is_poisoned { Err(io_error("write", &self.path)(error)) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Removes what a write has left that did not find room. Nobody was told of it, and nothing of
+    /// it was synced, so the log goes on when there is room again. After all other failures it is
+    /// unknown what reached the disk.
+    fn take_back(&mut self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::StorageFull {
+            self.is_poisoned = self.file.truncate(self.end).is_err();
+        }
     }
 
     fn guard(&self) -> Result<(), LogError> {

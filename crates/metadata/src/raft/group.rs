@@ -199,6 +199,7 @@ impl RaftGroup {
 
     /// Stops taking part.
     pub async fn stop(&self) {
+        self.log.stop_waiting();
         // The error says that the task has ended before.
         let _ = self.within(self.raft.shutdown()).await;
     }

@@ -1,11 +1,12 @@
 //! openraft's view of the log and the vote on disk.
 
+use super::async_runtime::OmbakRuntime;
 use super::types::{Entry, EntryId, Group, StorageError, Vote};
 use crate::log::{LogError, LogStore};
 use bytes::Bytes;
 use ombak_runtime::Pool;
 use openraft::storage::{LogFlushed, LogState, RaftLogReader, RaftLogStorage};
-use openraft::{AnyError, ErrorSubject, ErrorVerb, StorageIOError};
+use openraft::{AnyError, AsyncRuntime, ErrorSubject, ErrorVerb, StorageIOError};
 use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +15,10 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
+use tracing::warn;
 
 /// The log on disk. Each change runs on a thread that may block, in the order of the calls.
 #[derive(Clone)]
@@ -26,12 +30,17 @@ pub(crate) struct RaftLog {
     /// The last entry that the durable snapshot includes. Without it, entries are purged as
     /// openraft says: only its tests do that.
     durable_snapshot: Option<watch::Receiver<Option<EntryId>>>,
+    is_stopping: Arc<AtomicBool>,
 }
+
+/// How often a change is tried that finds no room on the disk.
+const ROOM_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl RaftLog {
     pub fn new(store: LogStore, pool: Pool, durable_snapshot: Option<watch::Receiver<Option<EntryId>>>) -> Self {
         let entries = Arc::new(RwLock::new(store.content().entries.clone()));
-        Self { store: Arc::new(Mutex::new(store)), entries, pool, durable_snapshot }
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        Self { store: Arc::new(Mutex::new(store)), entries, pool, durable_snapshot, is_stopping }
     }
 
     /// The length of the log's file in bytes. It may wait for the disk.
@@ -40,21 +49,40 @@ impl RaftLog {
         self.pool.run(move || store.lock().length_bytes()).await.unwrap_or(0)
     }
 
+    /// From now on a change that finds no room fails, in place of waiting for room.
+    pub fn stop_waiting(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// Carries out a change, durably. While the disk has no room it waits: an error would stop the
+    /// group on this node until it starts again. To the others the node looks like one that is
+    /// slow.
     async fn change(
         &self,
-        change: impl FnOnce(&mut LogStore) -> Result<(), LogError> + Send + 'static,
-        mirror: impl FnOnce(&mut BTreeMap<u64, Bytes>) + Send + 'static,
+        change: impl Fn(&mut LogStore) -> Result<(), LogError> + Clone + Send + 'static,
+        mirror: impl FnOnce(&mut BTreeMap<u64, Bytes>) + Clone + Send + 'static,
     ) -> Result<(), io::Error> {
-        let (store, entries) = (self.store.clone(), self.entries.clone());
-        let job = move || {
-            let mut store = store.lock();
-            change(&mut store)?;
-            mirror(&mut entries.write());
-            Ok(())
-        };
-        match self.pool.run(job).await {
-            Ok(done) => done.map_err(|e: LogError| io::Error::other(e)),
-            Err(e) => Err(io::Error::other(e)),
+        let mut is_waiting = false;
+        loop {
+            let (store, entries) = (self.store.clone(), self.entries.clone());
+            let (change, mirror) = (change.clone(), mirror.clone());
+            let job = move || {
+                let mut store = store.lock();
+                change(&mut store)?;
+                mirror(&mut entries.write());
+                Ok(())
+            };
+            match self.pool.run(job).await {
+                Ok(Err(error)) if LogError::is_full_disk(&error) && !self.is_stopping.load(Ordering::SeqCst) => {
+                    if !is_waiting {
+                        warn!(%error, "this node takes no part in decisions of the cluster until its disk has room");
+                    }
+                    is_waiting = true;
+                    OmbakRuntime::sleep(ROOM_LOOK_INTERVAL).await;
+                }
+                Ok(done) => return done.map_err(io::Error::other),
+                Err(e) => return Err(io::Error::other(e)),
+            }
         }
     }
 
@@ -109,7 +137,7 @@ impl RaftLogStorage<Group> for RaftLog {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), StorageError> {
         let vote = serde_json::to_value(vote).map_err(write_error)?;
-        self.change(move |store| store.save_vote(vote), |_| {})
+        self.change(move |store| store.save_vote(vote.clone()), |_| {})
             .await
             .map_err(|e| error(ErrorSubject::Vote, ErrorVerb::Write, e))
     }
@@ -121,7 +149,7 @@ impl RaftLogStorage<Group> for RaftLog {
 
     async fn save_committed(&mut self, committed: Option<EntryId>) -> Result<(), StorageError> {
         let which = to_json(&committed)?;
-        self.change(move |store| store.set_committed(which), |_| {}).await.map_err(write_error)
+        self.change(move |store| store.set_committed(which.clone()), |_| {}).await.map_err(write_error)
     }
 
     async fn read_committed(&mut self) -> Result<Option<EntryId>, StorageError> {
@@ -138,7 +166,8 @@ impl RaftLogStorage<Group> for RaftLog {
             entries.into_iter().map(|entry| Ok((entry.log_id.index, to_json(&entry)?))).collect();
         let encoded = encoded?;
         let new = encoded.clone();
-        let appended = self.change(move |store| store.append(encoded), move |entries| entries.extend(new)).await;
+        let appended =
+            self.change(move |store| store.append(encoded.clone()), move |entries| entries.extend(new)).await;
         let failed = appended.as_ref().err().map(|e| write_error(AnyError::error(e)));
         callback.log_io_completed(appended);
         failed.map_or(Ok(()), Err)
@@ -155,7 +184,7 @@ impl RaftLogStorage<Group> for RaftLog {
         let which = to_json(&last)?;
         let next = last.index.saturating_add(1);
         let forget = move |entries: &mut BTreeMap<u64, Bytes>| *entries = entries.split_off(&next);
-        self.change(move |store| store.purge(last.index, which), forget).await.map_err(write_error)
+        self.change(move |store| store.purge(last.index, which.clone()), forget).await.map_err(write_error)
     }
 }
 

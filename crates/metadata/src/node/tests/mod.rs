@@ -108,6 +108,27 @@ fn a_node_alone_is_useful_at_once_and_after_a_power_loss() {
 }
 
 #[test]
+fn a_node_whose_disk_was_full_takes_part_again_without_a_restart() {
+    for (seed, full) in [(60, 1), (61, 2), (62, 3)] {
+        let world = cluster(seed, 3);
+        let others: Vec<u64> = (1..=3).filter(|number| *number != full).collect();
+        world.disk(full).set_free_bytes(Some(0));
+        for (at, name) in others.iter().zip(["a", "b"]) {
+            // The leader may be the one whose disk is full: then the others choose another one. An
+            // attempt whose answer was lost may have had its effect.
+            let is_decided = || {
+                matches!(propose(&world, *at, create_type(name)), Ok(_) | Err(ProposeError::Refused(Refusal::Changed)))
+            };
+            assert!((0..10).any(|_| is_decided()), "the others decide nothing while the disk of {full} is full");
+        }
+        world.disk(full).set_free_bytes(None);
+        wait_until_equal(&world);
+        propose(&world, full, create_type("c")).unwrap();
+        wait_until_equal(&world);
+    }
+}
+
+#[test]
 fn types_are_created_and_activated_from_every_node() {
     for (seed, count) in [(2, 1), (3, 3), (4, 5), (5, 7)] {
         let world = cluster(seed, count);
