@@ -15,6 +15,8 @@ MEMBERS_MIN, MEMBERS_MAX = 4, 7
 # How long a change may take once nothing is broken any more.
 SECONDS_AFTER_HEALING_MAX = 300
 LOOK_SECONDS = 0.3
+# How much is shown of why a change does not go on.
+PROBLEM_CHARACTERS_MAX = 120
 
 
 def possible(kind, members):
@@ -85,7 +87,7 @@ class Changes(threading.Thread):
                     return
                 problem = "it is under way"
             except Refused as error:
-                problem = str(error)
+                problem = str(error)[:PROBLEM_CHARACTERS_MAX]
             if problem != before:
                 self.say(f"not {what} yet: {problem}")
             healed_at = self.healed_at

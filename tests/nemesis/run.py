@@ -78,7 +78,8 @@ class Run:
     def say(self, text):
         line = f"{time.monotonic() - self.began:7.1f} s  {text}"
         self.said.append(line)
-        print(line, flush=True)
+        # Two threads say something, so a line and its end are one write.
+        print(f"{line}\n", end="", flush=True)
 
     def all(self):
         faults.prove(self.world)
