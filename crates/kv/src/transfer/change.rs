@@ -169,8 +169,8 @@ impl Kv {
         transfers.answer(move || engine.transfers.prepare(&engine, &placement)).await
     }
 
-    /// Takes the driver's orders to prove homes. The driver orders a proof only when every member of
-    /// both sets has confirmed the begin. An order stands until the home flips or is aborted.
+    /// Takes the driver's orders to prove homes. The driver orders a proof only when every member
+    /// of both sets has confirmed the begin. An order stands until the home flips or is aborted.
     pub fn set_proofs_wanted(&self, orders: Vec<ProofOrder>) {
         self.engine.transfers.proofs.want(orders, &self.engine.placement());
         self.engine.transfers.wake();
