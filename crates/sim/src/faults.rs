@@ -107,6 +107,7 @@ struct State {
     /// Hosts that a fault has in its hands.
     busy: BTreeSet<HostId>,
     has_lost_disk: bool,
+    has_healed: bool,
     overlapping_max: usize,
     /// Nodes that did not start again with their damaged stores.
     refused_starts: u64,
@@ -175,9 +176,9 @@ impl Nemesis {
         }));
     }
 
-    /// How many faults last.
-    pub(crate) fn lasting(&self) -> usize {
-        self.state.lock().lasting.len()
+    /// Whether faults come and go no more.
+    pub(crate) fn has_healed(&self) -> bool {
+        self.state.lock().has_healed
     }
 
     /// Takes a host out of the hands of all faults to come. Returns whether none has it now.
@@ -365,6 +366,7 @@ impl Nemesis {
 
     /// Ends all faults.
     pub async fn heal(&self) {
+        self.state.lock().has_healed = true;
         let numbers: Vec<u64> = self.state.lock().lasting.keys().copied().collect();
         for number in numbers {
             self.end(number).await;

@@ -93,6 +93,11 @@ impl MemberNode {
         self.inner.followed.get().metadata
     }
 
+    /// Whether this node leads the metadata, as far as it knows.
+    pub fn leads(&self) -> bool {
+        self.inner.metadata_node().is_leader()
+    }
+
     /// Waits until the state that this node follows has some property. Returns false if that did
     /// not come true until the deadline.
     pub async fn wait_for(&self, deadline: Instant, mut holds: impl FnMut(&Metadata) -> bool) -> bool {

@@ -59,9 +59,14 @@ fn decide_in_log(cluster: &mut Cluster, Wanted { goes, joins, is_forced }: Wante
 
 async fn through_members(cluster: &Shared, through: HostId, wanted: Wanted) -> Result<(), String> {
     if let Some(host) = wanted.joins {
-        let (joins, seed) = (member(cluster, host)?, address_of(through, PEER_PORT));
+        // A node joins through the leader alone, because it knows no other address.
+        let members = cluster.lock().member_hosts();
+        let leads = |host: &HostId| cluster.lock().node(*host).member.as_ref().is_some_and(MemberNode::leads);
+        let leader = members.into_iter().find(leads).unwrap_or(through);
+        let (joins, seed) = (member(cluster, host)?, address_of(leader, PEER_PORT));
         if joins.metadata().members().len() <= 1 {
-            run(cluster, host, async move { joins.join(seed).await.map(drop) }).await?;
+            let joined = run(cluster, host, async move { joins.join(seed).await.map(drop) }).await;
+            joined.map_err(|why| format!("join: {why}"))?;
         }
     }
     let asked = member(cluster, through)?;

@@ -31,6 +31,10 @@ const RETURNS_MS: std::ops::Range<u64> = 500..10_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked who is a member.
 const LOOK: Duration = Duration::from_millis(200);
+/// The node that founds the cluster.
+const FOUNDER: HostId = HostId(1);
+/// So long the founder may be the only member that votes on the metadata, and does not leave.
+const FOUNDER_STAYS: Duration = Duration::from_secs(30);
 /// So many members stay, at least.
 const MEMBERS_MIN: usize = 4;
 /// How often clients read what nodes cannot read, while changes wait for it.
@@ -43,13 +47,15 @@ const ENDED_MAX: Duration = Duration::from_secs(300);
 #[derive(Default)]
 struct State {
     counts: BTreeMap<ChangeKind, u64>,
-    /// The changes that were decided while a fault lasted.
+    /// The changes that were decided while faults came and went.
     in_faults: u64,
     /// Members that leave, or were removed.
     going: BTreeSet<HostId>,
     /// Those of them that are dead.
     forced: BTreeSet<HostId>,
     is_done: bool,
+    /// How many nodes that were removed are about to start again.
+    returning: u64,
     /// What came of the last try of a command, for people.
     last: String,
     /// The decided placements, by their numbers.
@@ -73,7 +79,7 @@ impl Operator {
         self.state.lock().counts.clone()
     }
 
-    /// How many changes were decided while a fault lasted.
+    /// How many changes were decided while faults came and went.
     pub(crate) fn in_faults(&self) -> u64 {
         self.state.lock().in_faults
     }
@@ -91,7 +97,7 @@ impl Operator {
             let first = ChangeKind::FIRST[(seed / 3 % 5) as usize];
             let kind = if nth == 0 { first } else { *random.pick(&ChangeKind::FIRST) };
             let Some(wanted) = self.choose(kind, &mut random).await else { continue };
-            if wanted.kind() == ChangeKind::Leave && random.chance(30) {
+            if wanted.kind() == ChangeKind::Leave && random.chance(60) {
                 self.stage_and_clear(wanted, &mut random).await;
             }
             self.carry_out(wanted, &mut random).await;
@@ -108,11 +114,13 @@ impl Operator {
     async fn choose(&self, kind: ChangeKind, random: &mut Random) -> Option<Wanted> {
         let (members, spare) = {
             let (cluster, state) = (self.nemesis.cluster.lock(), self.state.lock());
-            let members = cluster.member_hosts().into_iter().filter(|host| !state.going.contains(host));
+            let is_young = self.nemesis.world.elapsed() < FOUNDER_STAYS;
+            let stays = |host: &HostId| state.going.contains(host) || is_young && *host == FOUNDER;
+            let members = cluster.member_hosts().into_iter().filter(|host| !stays(host));
             let spare = cluster.nodes.iter().find(|node| node.standing == Standing::Spare).map(|node| node.host);
             (members.collect::<Vec<_>>(), spare)
         };
-        let may_shrink = members.len() > MEMBERS_MIN;
+        let may_shrink = self.staying() > MEMBERS_MIN;
         let joins = match kind {
             ChangeKind::Leave | ChangeKind::ForceRemove if may_shrink => None,
             _ => spare,
@@ -135,12 +143,19 @@ impl Operator {
         Some(Wanted { goes, joins, is_forced: goes.is_some() && is_forced })
     }
 
+    /// How many members do not leave.
+    fn staying(&self) -> usize {
+        let (cluster, state) = (self.nemesis.cluster.lock(), self.state.lock());
+        cluster.member_hosts().into_iter().filter(|host| !state.going.contains(host)).count()
+    }
+
     /// Kills a member for ever.
     async fn kill(&self, members: &[HostId], random: &mut Random) -> Option<HostId> {
         let runtime = self.nemesis.world.runtime(OUTSIDE);
         let host = loop {
             let host = *random.pick(members);
-            if self.nemesis.take(host) {
+            // The founder may be the only voter yet.
+            if host != FOUNDER && self.nemesis.take(host) {
                 break host;
             }
             // Another fault has it in its hands.
@@ -198,7 +213,7 @@ impl Operator {
         if is_halfway && wanted.kind() != ChangeKind::NewPlan {
             self.count(ChangeKind::NewPlan);
         }
-        if self.nemesis.lasting() > 0 {
+        if !self.nemesis.has_healed() {
             self.state.lock().in_faults += 1;
         }
     }
@@ -234,6 +249,7 @@ impl Operator {
                 if !is_member {
                     self.nemesis.cluster.lock().stop(host, Loss::Nothing);
                 } else if is_forced && random.chance(60) {
+                    self.state.lock().returning += 1;
                     let returns_ms = random.within(RETURNS_MS);
                     let this = self.clone();
                     let returns = runtime.sleep(Duration::from_millis(returns_ms));
@@ -242,6 +258,7 @@ impl Operator {
                         if starting::start(&this.nemesis.cluster, host).await.is_ok() {
                             this.count(ChangeKind::Return);
                         }
+                        this.state.lock().returning -= 1;
                     }));
                 }
             }
@@ -354,6 +371,9 @@ impl Operator {
         let mut left = commands::left(&cluster);
         if !state.is_done {
             left.push(format!("a change is not decided: {}", state.last));
+        }
+        if state.returning > 0 {
+            left.push("a node that was removed is about to return".to_owned());
         }
         let going = state.going.iter().map(|host| cluster.node(*host));
         for node in going {

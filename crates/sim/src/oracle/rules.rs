@@ -59,7 +59,14 @@ impl Oracle {
     pub fn log_of_violation(&self) -> Vec<String> {
         let text = self.violation.as_ref().map(ToString::to_string).unwrap_or_default();
         let is_meant = |key: &Key| text.starts_with(&format!("{key}:")) || text.starts_with(&format!("{key} "));
-        self.keys.iter().filter(|(key, _)| is_meant(key)).flat_map(|(_, history)| history.log.clone()).collect()
+        let log = self.keys.iter().filter(|(key, _)| is_meant(key)).flat_map(|(_, history)| history.log.clone());
+        let log: Vec<String> = log.collect();
+        // What concerns all keys is in each log.
+        let of_all = || {
+            let first = self.keys.values().next().map(|history| history.log.clone()).unwrap_or_default();
+            first.into_iter().filter(|line| line.contains(" members: ") || line.contains(" fault ")).collect()
+        };
+        if log.is_empty() { of_all() } else { log }
     }
 
     /// A write begins. Returns its token.
