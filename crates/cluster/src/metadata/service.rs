@@ -35,10 +35,10 @@ pub(crate) fn register(
         let (Some(metadata), Some(acquaintance)) = (slot.load_full(), acquaintance) else {
             return answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
         };
-        let (peer, body) = (request.peer().identity.node, request.body().clone());
+        let (peer, body, deadline) = (request.peer().identity.node, request.body().clone(), request.deadline());
         runtime.spawn(Box::pin(async move {
             if acquaintance.may_talk(peer).await {
-                answer.answer(metadata.handle(body).await);
+                answer.answer(metadata.handle(peer, body, deadline).await);
             } else {
                 answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
             }

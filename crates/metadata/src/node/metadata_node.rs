@@ -214,30 +214,8 @@ impl MetadataNode {
         }
     }
 
-    /// Asks a member of another cluster to add this node, which has no metadata yet. The leader
-    /// there sends the metadata afterwards.
-    pub async fn join(&self, seed: NodeId, deadline: Instant) -> Result<u64, ProposeError> {
-        let index = self.propose_anywhere(Command::AddMember(self.describe()), Some(seed), deadline).await?;
-        match within(&*self.runtime, Some(deadline), self.group.wait_applied(index)).await {
-            Ok(true) => Ok(index),
-            Ok(false) => Err(ProposeError::Stopped),
-            Err(_) => Err(ProposeError::Unknown),
-        }
-    }
-
-    /// Lets the leader of a cluster decide a command, through a member of it that this node knows.
-    /// It does not wait until the command is part of the state here.
-    pub async fn propose_through(
-        &self,
-        seed: NodeId,
-        command: Command,
-        deadline: Instant,
-    ) -> Result<u64, ProposeError> {
-        self.propose_anywhere(command, Some(seed), deadline).await
-    }
-
     /// Finds the leader, beginning with `ask` or with this node, and lets it decide.
-    async fn propose_anywhere(
+    pub(super) async fn propose_anywhere(
         &self,
         command: Command,
         seed: Option<NodeId>,
@@ -351,16 +329,6 @@ impl MetadataNode {
                 _ => return false,
             }
         }
-    }
-
-    /// Answers a request that another node's [`RaftTransport`] has sent.
-    pub async fn handle(&self, request: Bytes) -> Bytes {
-        let response = match wire::decode::<Request>(&request) {
-            Ok((request, raw)) => self.group.serve(request, raw).await,
-            Err(e) => Response::Refused { why: e.to_string() },
-        };
-        // A response that does not encode is no answer.
-        wire::encode(&response, &[]).unwrap_or_default()
     }
 
     /// Stops taking part. The state stays readable.

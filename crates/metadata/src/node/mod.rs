@@ -2,6 +2,7 @@
 //! of voters.
 
 mod error;
+mod joining;
 mod maintenance;
 mod metadata_node;
 #[cfg(test)]

@@ -145,6 +145,21 @@ async fn members_refuse_the_members_of_another_cluster_with_the_same_secret() {
     stop(&nodes).await;
 }
 
+/// A node that joins knows no address but the one that it is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_joins_through_any_member() {
+    let (_places, nodes) = alone(5).await;
+    form(&nodes[..3]).await;
+    let leader = nodes[..3].iter().position(|node| node.inner.metadata_node().is_leader()).unwrap();
+    for (joiner, seed) in [(3, (leader + 1) % 3), (4, (leader + 2) % 3)] {
+        nodes[joiner].join(nodes[seed].node().listens_on()).await.unwrap();
+    }
+    assert!(nodes[4].plan().await.unwrap().is_some());
+    nodes[3].commit().await.unwrap();
+    until("all are owners", || nodes.iter().all(|node| node.kv().ring().node_count() == 5)).await;
+    stop(&nodes).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_do_not_join_after_all_are_useful_alone_and_can_join_again() {
     let (_places, nodes) = alone(2).await;

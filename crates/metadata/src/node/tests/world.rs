@@ -206,7 +206,7 @@ impl RaftTransport for Link {
             runtime.sleep(delay()).await;
             let node = net.nodes.lock().get(&to).cloned();
             let Some(node) = node.filter(|_| !is_cut(me, to)) else { return lost("the request is lost").await };
-            let response = node.handle(request).await;
+            let response = node.handle(me, request, deadline).await;
             runtime.sleep(delay()).await;
             if is_cut(to, me) { lost("the response is lost").await } else { Ok(response) }
         })
