@@ -194,6 +194,9 @@ impl Inner {
                     let (expected, status) = (MemberStatus::Leaving, MemberStatus::Exiting);
                     Command::SetStatus { node: *node, expected, status }
                 }
+                // A member that votes takes a part of the majority with it, perhaps all of it. The
+                // metadata chooses others because it leaves.
+                MemberStatus::Exiting if self.metadata_node().voters().contains(&member.log) => continue,
                 // It may have got something from a member that did not know yet that it exits.
                 MemberStatus::Exiting
                     if self.is_known_to_exit(metadata).await && self.has_given_all(*node, driving, metadata).await =>

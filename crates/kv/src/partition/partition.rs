@@ -236,6 +236,12 @@ impl Partition {
         }
     }
 
+    /// Whether somebody has found that the version of a key cannot be read as a whole. Its head may
+    /// be readable nevertheless.
+    pub(crate) fn is_known_as_unreadable(&self, key: &[u8]) -> bool {
+        self.unreadable_keys.contains(self.number, key)
+    }
+
     #[cold]
     fn unreadable(&self, key: &[u8], error: StorageError) -> Failure {
         let failure = Failure::from(error);

@@ -44,6 +44,12 @@ impl UnreadableKeys {
         }
     }
 
+    /// Whether a key waits for a repair.
+    pub(super) fn contains(&self, partition: u32, key: &[u8]) -> bool {
+        let keys = self.keys.lock();
+        !keys.is_empty() && keys.contains_key(&(partition, Bytes::copy_from_slice(key)))
+    }
+
     /// Some keys whose repair may begin.
     pub(crate) fn due(&self, now: Instant, count_max: usize) -> Vec<KeyPlace> {
         let keys = self.keys.lock();

@@ -24,7 +24,8 @@ impl Engine {
         let (home_version, counter) = (self.home_version(compare.class.partition), self.fences.counter());
         let partition = self.partitions().find(compare.class.partition)?;
         let mut seq = 0;
-        let held = compare.versions.iter().map(|version| compare_one(&partition, version, &mut seq)).collect();
+        let held =
+            compare.versions.iter().map(|version| compare_one(&partition, version, compare.synced, &mut seq)).collect();
         if compare.synced && !is_broken(BrokenRule::ProofsAreSynced) {
             partition.store().sync(seq)?;
         }
@@ -110,6 +111,10 @@ impl Engine {
                 let sum = &mut sums[range_of(hash, ranges) as usize];
                 sum.versions += 1;
                 sum.sum = sum.sum.wrapping_add(mix(hash, entry));
+                if synced && partition.is_known_as_unreadable(&entry.key) {
+                    // The sum proves nothing, so the keys of the range are compared one by one.
+                    sum.sum = sum.sum.wrapping_add(1);
+                }
             }
         }
     }
@@ -123,8 +128,16 @@ fn mix(hash: u64, entry: &FoldEntry) -> u64 {
 
 /// Compares one key without its lock: a version that arrives meanwhile is a descendant of what was
 /// found, or of nothing.
-fn compare_one(partition: &Partition, version: &HeldVersion, seq: &mut u64) -> Held {
-    let found = match partition.read_head(&version.key, Access::Blocking) {
+///
+/// The answer to a question with `synced` lets the other node remove its copy, so the version is
+/// read as a whole: a head is no proof that the values can be read.
+fn compare_one(partition: &Partition, version: &HeldVersion, synced: bool, seq: &mut u64) -> Held {
+    if partition.is_known_as_unreadable(&version.key) {
+        // The other node may have the only copy that can be read.
+        return Held::Other;
+    }
+    let read = if synced { Partition::read } else { Partition::read_head };
+    let found = match read(partition, &version.key, Access::Blocking) {
         Ok(Some(found)) => found,
         Ok(None) => return Held::Nothing,
         // It was logged where it was read.

@@ -66,7 +66,8 @@ impl Oracle {
             let is_write = history.writes.get(token).is_some_and(|write| !write.is_delete);
             is_write && !history.with_successors(*token).iter().any(is_orphan)
         };
-        let mut values = owners.iter().filter_map(|owner| match &copies[owner] {
+        let owners = owners.iter().filter(|owner| !witness.was_set_back(**owner, key));
+        let mut values = owners.filter_map(|owner| match &copies[owner] {
             DiskCopy::Version { tokens, .. } => Some(tokens.iter().filter(|token| is_value(token)).collect()),
             DiskCopy::Absent => Some(BTreeSet::new()),
             DiskCopy::Unreadable => None,

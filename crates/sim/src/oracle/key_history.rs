@@ -22,6 +22,8 @@ pub struct WriteRecord {
     pub replaces: BTreeSet<Token>,
     /// Whether it writes a tombstone.
     pub is_delete: bool,
+    /// Whether a delete was under way when it began, whose tombstone may hide it.
+    pub may_lose_to_a_delete: bool,
     /// What the client was told.
     pub outcome: Outcome,
     /// A fault has destroyed all copies of it and of what replaces it.
@@ -84,7 +86,13 @@ impl KeyHistory {
 
     /// Whether a delete has begun that may have removed a write, or what has replaced it.
     pub fn may_be_deleted(&self, token: Token) -> bool {
-        self.writes.iter().any(|(later, write)| write.is_delete && *later > token)
+        let loses_to_earlier = self.writes.get(&token).is_some_and(|write| write.may_lose_to_a_delete);
+        loses_to_earlier || self.writes.iter().any(|(later, write)| write.is_delete && *later > token)
+    }
+
+    /// Whether a delete is under way.
+    pub fn has_open_delete(&self) -> bool {
+        self.writes.values().any(|write| write.is_delete && write.outcome == Outcome::UnderWay)
     }
 
     /// Whether a copy has seen a write, as far as its clock says.

@@ -93,6 +93,9 @@ struct State {
     orphans: BTreeSet<(Key, Token)>,
     /// The hosts that have removed what they had of a key.
     removed: BTreeSet<(HostId, Key)>,
+    /// The hosts that have an older version of a key, because the record of the last one was
+    /// damaged.
+    set_back: BTreeSet<(HostId, Key)>,
     /// The writes that came back because a record was damaged that said that they were removed or
     /// replaced.
     revived: BTreeMap<Key, BTreeSet<Token>>,
@@ -164,8 +167,15 @@ impl Witness {
         let was_removed = state.removed.contains(&(host, key));
         let is_last = !was_removed && state.last_stored.get(&(host, key)).is_some_and(|last| last.is_same_as(copy));
         if !is_last {
+            state.set_back.insert((host, key));
             state.revived.entry(key).or_default().extend(copy.tokens().into_iter().flatten());
         }
+    }
+
+    /// Whether a damaged record has set a host back to an older version of a key. A damaged record at
+    /// the end of a file looks like a write that a kill has interrupted, so the store does not know.
+    pub(super) fn was_set_back(&self, host: HostId, key: Key) -> bool {
+        self.0.lock().set_back.contains(&(host, key))
     }
 
     /// The writes of a key that came back because a record was damaged.

@@ -152,6 +152,42 @@ async fn a_member_leaves_while_clients_write() {
     stop(&nodes).await;
 }
 
+/// The member that leads the metadata, and perhaps votes alone, drives its own leave. It must not
+/// go before others vote, which takes a moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leader_leaves_and_the_others_go_on_to_decide() {
+    for count in [2, 4] {
+        let mut places: Vec<Place> = (1..=count + 1).map(Place::memory).collect();
+        let mut nodes = Vec::new();
+        for place in &mut places {
+            place.timing.metadata.maintenance = Duration::from_secs(2);
+            nodes.push(place.start().await);
+        }
+        form(&nodes[..count]).await;
+        let keys = with_objects(&nodes[..count]).await;
+        let leader = nodes.iter().position(|node| node.inner.metadata_node().is_leader()).unwrap();
+        carry_out(&nodes[(leader + 1) % count], &[MemberChange::Leave(name(leader + 1))]).await;
+        tokio::time::timeout(PATIENCE, nodes[leader].left()).await.expect("it has left");
+        let left = nodes.remove(leader);
+        assert!(is_empty(&left));
+        let late = nodes.last().unwrap();
+        // For a moment, nobody leads.
+        let give_up_at = Instant::now() + PATIENCE;
+        while let Err(why) = late.join(nodes[0].node().listens_on()).await {
+            assert!(Instant::now() < give_up_at, "{why}");
+        }
+        carry_out(&nodes[0], &[]).await;
+        let stay: Vec<&MemberNode> = nodes.iter().collect();
+        until_at_rest(&stay).await;
+        assert_eq!(nodes[0].kv().ring().node_count(), count);
+        if count > 2 {
+            all_have(&stay, &keys).await;
+        }
+        stop(&nodes).await;
+        end(left).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_is_replaced_while_clients_write() {
     let (_places, nodes) = alone(5).await;
