@@ -75,8 +75,8 @@ impl Oracle {
         self.next_token += 1;
         let began_at_fault = self.destructive_faults;
         let outcome = Outcome::UnderWay;
-        // Where one of concurrent values is kept, the tombstone of a delete that is under way may be
-        // the one.
+        // Where one of concurrent values is kept, the tombstone of a delete that is under way may
+        // be the one.
         let may_lose_to_a_delete = key.kind.merging != Merging::Siblings && self.history(key).has_open_delete();
         let record = WriteRecord {
             may_lose_to_a_delete,

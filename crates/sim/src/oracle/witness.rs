@@ -172,8 +172,9 @@ impl Witness {
         }
     }
 
-    /// Whether a damaged record has set a host back to an older version of a key. A damaged record at
-    /// the end of a file looks like a write that a kill has interrupted, so the store does not know.
+    /// Whether a damaged record has set a host back to an older version of a key. A damaged record
+    /// at the end of a file looks like a write that a kill has interrupted, so the store does not
+    /// know.
     pub(super) fn was_set_back(&self, host: HostId, key: Key) -> bool {
         self.0.lock().set_back.contains(&(host, key))
     }
