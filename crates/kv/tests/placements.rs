@@ -45,6 +45,14 @@ fn assert_only_owners_hold_all(cluster: &Cluster, bucket: &Bucket) {
     (0..KEYS).for_each(|number| cluster.assert_only_owners_hold(bucket, &key(number), 3));
 }
 
+/// Ends a change that is proved. Afterwards each object is at its owners alone.
+async fn flip_and_finish(cluster: &Cluster, bucket: &Bucket) {
+    cluster.step(Step::Flip).await;
+    cluster.step(Step::Finish).await;
+    cluster.wait_until_settled().await;
+    assert_only_owners_hold_all(cluster, bucket);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_takes_the_place_of_another() {
     let (cluster, bucket) = three_of_four().await;
@@ -86,10 +94,7 @@ async fn an_attempt_that_is_aborted_gives_back_what_was_taken_and_proves_nothing
     assert!((0..3).all(|node| cluster.kv(node).ring_report(cluster.placement().version()).proved.is_empty()));
     (0..3).for_each(|node| cluster.kv(node).set_handoff(true, true));
     cluster.prove_all().await;
-    cluster.step(Step::Flip).await;
-    cluster.step(Step::Finish).await;
-    cluster.wait_until_settled().await;
-    assert_only_owners_hold_all(&cluster, &bucket);
+    flip_and_finish(&cluster, &bucket).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -187,10 +192,7 @@ async fn a_joining_store_that_loses_writes_is_not_full_after_the_flip() {
     cluster.wait_until("it compared", |c| c.kv(3).ring_report(c.placement().version()).lacking.is_empty()).await;
     assert!(filling(&cluster, 3, FillReason::Joining) > 0);
     cluster.prove_all().await;
-    cluster.step(Step::Flip).await;
-    cluster.step(Step::Finish).await;
-    cluster.wait_until_settled().await;
-    assert_only_owners_hold_all(&cluster, &bucket);
+    flip_and_finish(&cluster, &bucket).await;
 }
 
 /// docs/design/replication.md §2: a fallback becomes a primary, and nobody else has the version.
@@ -258,10 +260,7 @@ async fn a_class_fills_from_its_primaries_without_one_that_was_removed() {
     assert!(!is_full(&cluster));
     cluster.wait_until("it is full", is_full).await;
     cluster.prove_all().await;
-    cluster.step(Step::Flip).await;
-    cluster.step(Step::Finish).await;
-    cluster.wait_until_settled().await;
-    assert_only_owners_hold_all(&cluster, &bucket);
+    flip_and_finish(&cluster, &bucket).await;
 }
 
 /// The only copy of an acknowledged version may be at a member that is new in the home.

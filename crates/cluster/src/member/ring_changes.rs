@@ -194,8 +194,8 @@ impl Inner {
                     let (expected, status) = (MemberStatus::Leaving, MemberStatus::Exiting);
                     Command::SetStatus { node: *node, expected, status }
                 }
-                // A member that votes takes a part of the majority with it, perhaps all of it. The
-                // metadata chooses others because it leaves.
+                // A member that votes would take a part of the majority with it, perhaps all of it.
+                // The metadata soon chooses other voters in the place of one that leaves.
                 MemberStatus::Exiting if self.metadata_node().voters().contains(&member.log) => continue,
                 // It may have got something from a member that did not know yet that it exits.
                 MemberStatus::Exiting

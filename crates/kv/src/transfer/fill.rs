@@ -187,7 +187,7 @@ impl Transfers {
         // member of the other set.
         let primaries = engine.placement().home(class.partition).primaries(class.n);
         let here = engine.identity.node_id;
-        // Who was removed never answers, and the home leaves its ring only with full replicas.
+        // A removed node never answers. The home leaves its ring only with full replicas.
         let is_asked = |node: &NodeId| *node != here && !engine.config.peers.was_removed(*node);
         let mut open: BTreeSet<NodeId> = primaries.into_iter().filter(is_asked).collect();
         let compared = self.compared.lock().get(&class).filter(|compared| compared.losses == losses).cloned();

@@ -6,7 +6,7 @@ use super::member::Member;
 use super::model::{Answer, Message, State};
 use super::world::{Event, SECOND, World};
 use ombak_ring::Ring;
-use ombak_ring::placement::{Decision, Heard, Obstacle, Situation, StepOf};
+use ombak_ring::placement::{Decision, Heard, Obstacle, Placement, Situation, StepOf};
 use ombak_ring::staging::{Change, ClusterView, Joiner, MemberStatus, Members, StagedChanges, mark_down, plan};
 use ombak_types::NodeId;
 use std::collections::BTreeMap;
@@ -192,17 +192,7 @@ impl World {
 
     fn append_goal(&mut self, changes: &[Change]) {
         let State { placement, members } = self.shared.now().clone();
-        let ring = placement.goal();
-        let view = ClusterView {
-            ring,
-            members: &members,
-            claimant: None,
-            is_converged: true,
-            target_n_val: 3,
-            target_location_n_val: 1,
-            locations: &ombak_ring::Locations::new(),
-        };
-        let Some((goal, after)) = planned(&view, changes, placement.version().next()) else { return };
+        let Some((goal, after)) = planned(&placement, &members, changes) else { return };
         let goal = self.with_more_moves(goal);
         let Ok(placement) = placement.with_goal(Arc::new(goal), &self.shared.ns) else { return };
         self.shared.log.push(State { placement, members: after.clone() });
@@ -236,21 +226,26 @@ impl World {
     }
 }
 
-/// The ring and the members after staged changes, if they are accepted.
-pub fn planned(
-    view: &ClusterView<'_>,
-    changes: &[Change],
-    version: ombak_ring::RingVersion,
-) -> Option<(Ring, Members)> {
+/// The next goal and the members after staged changes, if they are accepted.
+pub fn planned(placement: &Placement, members: &Members, changes: &[Change]) -> Option<(Ring, Members)> {
+    let view = ClusterView {
+        ring: placement.goal(),
+        members,
+        claimant: None,
+        is_converged: true,
+        target_n_val: 3,
+        target_location_n_val: 1,
+        locations: &ombak_ring::Locations::new(),
+    };
     let mut staged = StagedChanges::default();
     for change in changes {
         let accepted = match *change {
-            Change::Join { node } => staged.join(view, Joiner { node, ring_size: view.ring.size(), is_alone: true }),
-            other => staged.stage(view, other),
+            Change::Join { node } => staged.join(&view, Joiner { node, ring_size: view.ring.size(), is_alone: true }),
+            other => staged.stage(&view, other),
         };
         accepted.ok()?;
     }
-    let plan = plan(view, &staged).ok()?;
+    let plan = plan(&view, &staged).ok()?;
     let owners: Vec<NodeId> = plan.ring.owners().collect();
-    Some((Ring::from_owners(&owners, version).ok()?, plan.members))
+    Some((Ring::from_owners(&owners, placement.version().next()).ok()?, plan.members))
 }

@@ -5,7 +5,7 @@ use super::leader::planned;
 use super::rng::Rng;
 use ombak_ring::claim::Claim;
 use ombak_ring::placement::{Heard, LackingHome, Phase, Placement, ProofOrder, ProvedHome, Report, Situation, StepOf};
-use ombak_ring::staging::{Change, ClusterView, MemberStatus, Members};
+use ombak_ring::staging::{Change, MemberStatus, Members};
 use ombak_ring::{Ring, RingSize, RingVersion};
 use ombak_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,17 +106,7 @@ impl Cluster {
             6 => vec![Change::ForceRemove { node }],
             _ => vec![join, Change::ForceReplace { node, with: joiner }],
         };
-        let (ring, members) = (self.placement.goal().clone(), self.members.clone());
-        let view = ClusterView {
-            ring: &ring,
-            members: &members,
-            claimant: None,
-            is_converged: true,
-            target_n_val: 3,
-            target_location_n_val: 1,
-            locations: &ombak_ring::Locations::new(),
-        };
-        let Some((goal, members)) = planned(&view, &changes, self.placement.version().next()) else { return };
+        let Some((goal, members)) = planned(&self.placement, &self.members, &changes) else { return };
         let Ok(next) = self.placement.with_goal(Arc::new(goal), &self.ns) else { return };
         (self.placement, self.members) = (next, members);
         self.forget_strangers();

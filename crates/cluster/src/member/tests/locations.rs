@@ -89,12 +89,7 @@ async fn location() {
 /// The goal of a change by steps brings the locations.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_location_is_set_while_another_member_leaves_and_survives_restarts() {
-    let mut places: Vec<Place> = (1..=3).map(Place::durable).collect();
-    let mut nodes = Vec::new();
-    for place in &mut places {
-        nodes.push(place.start().await);
-        place.listen = nodes.last().unwrap().node().listens_on();
-    }
+    let (places, mut nodes) = alone_on_disks(3).await;
     form(&nodes).await;
     carry_out(&nodes[0], &[at(1, "east"), at(3, "west"), MemberChange::Leave(name(3))]).await;
     tokio::time::timeout(PATIENCE, nodes[2].left()).await.expect("it has left");

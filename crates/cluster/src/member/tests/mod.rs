@@ -147,6 +147,19 @@ async fn alone(count: usize) -> (Vec<Place>, Vec<MemberNode>) {
     (places, nodes)
 }
 
+/// Nodes that are alone, numbered from 1, each with stores on the disk and an address that it keeps
+/// over restarts.
+async fn alone_on_disks(count: usize) -> (Vec<Place>, Vec<MemberNode>) {
+    let mut places: Vec<Place> = (1..=count).map(Place::durable).collect();
+    let mut nodes = Vec::new();
+    for place in &mut places {
+        let node = place.start().await;
+        place.listen = node.node().listens_on();
+        nodes.push(node);
+    }
+    (places, nodes)
+}
+
 /// Joins all nodes to the first one, and commits.
 async fn form(nodes: &[MemberNode]) {
     for node in &nodes[1..] {

@@ -235,12 +235,7 @@ async fn the_replicas_of_a_member_that_is_lost_are_made_anew() {
 /// Each member restarts in turn, in the middle of a change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_survives_restarts_of_every_member() {
-    let mut places: Vec<Place> = (1..=4).map(Place::durable).collect();
-    let mut nodes = Vec::new();
-    for place in &mut places {
-        nodes.push(place.start().await);
-        place.listen = nodes.last().unwrap().node().listens_on();
-    }
+    let (places, mut nodes) = alone_on_disks(4).await;
     form(&nodes[..3]).await;
     let keys = with_objects(&nodes[..3]).await;
     nodes[3].join(nodes[0].node().listens_on()).await.unwrap();

@@ -92,12 +92,7 @@ async fn a_node_that_joins_takes_exactly_the_partitions_of_the_member_that_it_re
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_is_lost_is_removed_by_force_and_told_so_when_it_returns() {
-    let mut places: Vec<Place> = (1..=4).map(Place::durable).collect();
-    let mut nodes = Vec::new();
-    for place in &mut places {
-        nodes.push(place.start().await);
-        place.listen = nodes.last().unwrap().node().listens_on();
-    }
+    let (places, mut nodes) = alone_on_disks(4).await;
     form(&nodes).await;
     let leader = nodes.iter().position(|node| node.inner.metadata_node().is_leader()).unwrap();
     let refused = nodes[leader].stage(&MemberChange::ForceRemove(name(leader + 1))).await.unwrap_err().to_string();
@@ -158,12 +153,7 @@ async fn a_change_goes_on_when_its_driver_dies() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_waits_for_a_member_that_restarts_in_its_middle() {
-    let mut places: Vec<Place> = (1..=4).map(Place::durable).collect();
-    let mut nodes = Vec::new();
-    for place in &mut places {
-        nodes.push(place.start().await);
-        place.listen = nodes.last().unwrap().node().listens_on();
-    }
+    let (places, mut nodes) = alone_on_disks(4).await;
     form(&nodes).await;
     let leader = nodes.iter().position(|node| node.inner.metadata_node().is_leader()).unwrap();
     let (leaver, restarted) = ((leader + 1) % 4, (leader + 2) % 4);
