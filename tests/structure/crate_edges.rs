@@ -18,6 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-types", &[]),
     ("ombak-proto", &["ombak-types"]),
     ("ombak-ring", &["ombak-types"]),
+    ("ombak-crdt", &["ombak-types"]),
     ("ombak-riak-files", &["ombak-types"]),
     ("ombak-storage", &["ombak-types"]),
     ("ombak-stats", &[]),
@@ -113,7 +114,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without I/O, clock or randomness, and the dependencies that would give them one.
-const PURE: &[&str] = &["ombak-types", "ombak-proto", "ombak-ring"];
+const PURE: &[&str] = &["ombak-types", "ombak-proto", "ombak-ring", "ombak-crdt"];
 const IMPURE: &[&str] = &["getrandom", "hyper", "rand", "rustix", "socket2", "tokio", "tracing"];
 
 /// Package name → names of the dependencies that its manifest declares, as `cargo metadata` reports

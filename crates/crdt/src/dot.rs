@@ -1,0 +1,19 @@
+//! The name of one event on a value.
+
+use ombak_types::Actor;
+
+/// One event of one actor. Riak stores it as `{Actor, Count}`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dot {
+    /// The actor of the event.
+    pub actor: Actor,
+    /// The number of the event among the actor's events on this value, from 1.
+    pub count: u64,
+}
+
+impl Dot {
+    /// Creates a dot.
+    pub fn new(actor: Actor, count: u64) -> Self {
+        Self { actor, count }
+    }
+}

@@ -1,0 +1,88 @@
+//! Values under the dots that wrote them: the leaf of every causal data type.
+
+use crate::{Clock, Dot};
+use smallvec::SmallVec;
+
+/// Values by the dot of the event that wrote them. A member of a set has `()` as its values.
+///
+/// Invariants: The dots are ordered and distinct. A dot names one value wherever it is; if forged
+/// bytes break this rule, the larger value stays.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DotMap<V> {
+    entries: SmallVec<[(Dot, V); 1]>,
+}
+
+/// Dots without values.
+pub(crate) type Dots = DotMap<()>;
+
+impl<V> Default for DotMap<V> {
+    fn default() -> Self {
+        Self { entries: SmallVec::new() }
+    }
+}
+
+impl<V: Clone + Ord> DotMap<V> {
+    /// One value under one dot.
+    pub(crate) fn of(dot: Dot, value: V) -> Self {
+        Self { entries: SmallVec::from_iter([(dot, value)]) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Dot, &V)> {
+        self.entries.iter().map(|(dot, value)| (dot, value))
+    }
+
+    pub(crate) fn dots(&self) -> impl Iterator<Item = &Dot> {
+        self.entries.iter().map(|(dot, _)| dot)
+    }
+
+    /// Sets the value of a dot, unless it has a larger one.
+    pub(crate) fn insert(&mut self, dot: Dot, value: V) {
+        match self.entries.binary_search_by(|(other, _)| other.cmp(&dot)) {
+            Ok(at) if self.entries[at].1 < value => self.entries[at].1 = value,
+            Ok(_) => {}
+            Err(at) => self.entries.insert(at, (dot, value)),
+        }
+    }
+
+    /// Removes what a clock has seen.
+    pub(crate) fn subtract(&mut self, clock: &Clock) {
+        self.entries.retain(|(dot, _)| !clock.has_seen(dot));
+    }
+
+    /// The merge of two copies: what both have, and what one has and the other has not seen. What
+    /// one copy has seen and does not have, it has removed or replaced.
+    pub(crate) fn join(&self, clock: &Clock, other: &Self, other_clock: &Clock) -> Self {
+        let mut joined = Self::default();
+        for (dot, value) in self.iter() {
+            if other.contains(dot) || !other_clock.has_seen(dot) {
+                joined.entries.push((dot.clone(), value.clone()));
+            }
+        }
+        for (dot, value) in other.iter() {
+            if self.contains(dot) || !clock.has_seen(dot) {
+                joined.insert(dot.clone(), value.clone());
+            }
+        }
+        joined
+    }
+
+    fn contains(&self, dot: &Dot) -> bool {
+        self.entries.binary_search_by(|(other, _)| other.cmp(dot)).is_ok()
+    }
+}
+
+impl<V: Clone + Ord> FromIterator<(Dot, V)> for DotMap<V> {
+    fn from_iter<I: IntoIterator<Item = (Dot, V)>>(entries: I) -> Self {
+        let mut map = Self::default();
+        entries.into_iter().for_each(|(dot, value)| map.insert(dot, value));
+        map
+    }
+}

@@ -1,0 +1,118 @@
+//! Replicas of a map that get requests, merge states, and get deltas late, doubled or never.
+
+use super::super::*;
+use super::model::{Id, Known, Request, actor_of};
+use crate::field::FieldType;
+use crate::testing::bytes;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const REPLICAS: usize = 3;
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// A request at a replica; with the context of an earlier moment, or without one.
+    Update(usize, Vec<MapOp>, Option<prop::sample::Index>),
+    Merge(usize, usize),
+    Deliver(prop::sample::Index, usize),
+}
+
+/// Few names, so that requests meet.
+fn ops(depth: u32) -> BoxedStrategy<Vec<MapOp>> {
+    let member = prop_oneof![Just(bytes("x")), Just(bytes("y"))];
+    let set_op = (any::<bool>(), member.clone())
+        .prop_map(|(is_add, member)| if is_add { SetOp::Add(member) } else { SetOp::Remove(member) });
+    let leaf = prop_oneof![
+        (-3..4i64).prop_map(FieldOp::Counter),
+        (1..5u64, member).prop_map(|(time_us, value)| FieldOp::Register { value, time_us }),
+        any::<bool>().prop_map(FieldOp::Flag),
+        prop::collection::vec(set_op, 0..3).prop_map(FieldOp::Set),
+    ];
+    let op = if depth == 0 {
+        leaf.boxed()
+    } else {
+        prop_oneof![2 => leaf, 1 => ops(depth - 1).prop_map(FieldOp::Map)].boxed()
+    };
+    let kind_of = |op: &FieldOp| match op {
+        FieldOp::Counter(_) => FieldType::Counter,
+        FieldOp::Register { .. } => FieldType::Register,
+        FieldOp::Map(_) => FieldType::Map,
+        FieldOp::Flag(_) => FieldType::Flag,
+        FieldOp::Set(_) => FieldType::Set,
+    };
+    let update = op.prop_map(move |op| MapOp::Update(Field::new("f", kind_of(&op)), op));
+    let remove = prop::sample::select(FieldType::ALL.to_vec()).prop_map(|kind| MapOp::Remove(Field::new("f", kind)));
+    prop::collection::vec(prop_oneof![3 => update, 1 => remove], 0..4).boxed()
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => (0..REPLICAS, ops(2), prop::option::of(any::<prop::sample::Index>()))
+            .prop_map(|(at, ops, context)| Step::Update(at, ops, context)),
+        1 => (0..REPLICAS, 0..REPLICAS).prop_map(|(from, to)| Step::Merge(from, to)),
+        3 => (any::<prop::sample::Index>(), 0..REPLICAS).prop_map(|(delta, to)| Step::Deliver(delta, to)),
+    ];
+    prop::collection::vec(step, 0..40)
+}
+
+#[derive(Default)]
+pub(super) struct World {
+    replicas: Vec<(Map, Known)>,
+    /// Contexts that clients hold, with the writes that they cover.
+    contexts: Vec<(Clock, BTreeSet<Id>)>,
+    /// Deltas with what they tell.
+    deltas: Vec<(MapDelta, Known)>,
+    next_id: Id,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self { replicas: vec![Default::default(); REPLICAS], ..Self::default() }
+    }
+
+    pub(super) fn maps(&self) -> impl Iterator<Item = &Map> {
+        self.replicas.iter().map(|(map, _)| map)
+    }
+
+    pub(super) fn step(&mut self, step: Step) {
+        match step {
+            Step::Update(at, ops, context) => self.update(at, &ops, context),
+            Step::Merge(from, to) => {
+                let (map, known) = self.replicas[from].clone();
+                self.replicas[to].0.merge(&map);
+                self.replicas[to].1.merge(&known);
+            }
+            Step::Deliver(delta, to) if !self.deltas.is_empty() => {
+                let (delta, told) = delta.get(&self.deltas);
+                let (map, known) = &mut self.replicas[to];
+                if map.merge_delta(delta).is_ok() {
+                    known.merge(told);
+                }
+            }
+            Step::Deliver(..) => {}
+        }
+        for (map, known) in &self.replicas {
+            assert_eq!(map.value(), known.value(&Vec::new()));
+            self.contexts.push((map.context().clone(), known.ids()));
+        }
+    }
+
+    fn update(&mut self, at: usize, ops: &[MapOp], context: Option<prop::sample::Index>) {
+        let context = context.filter(|_| !self.contexts.is_empty()).map(|index| index.get(&self.contexts).clone());
+        let (map, known) = &mut self.replicas[at];
+        let seen = context.as_ref().map(|(_, seen)| seen);
+        let mut request =
+            Request { replica: at, seen, known: known.clone(), told: Known::default(), next_id: &mut self.next_id };
+        let expected = request.map(ops, &Vec::new());
+        let delta = map.delta(ops, &actor_of(&request), context.as_ref().map(|(clock, _)| clock));
+        let (after, told) = (request.known, request.told);
+        if let Err(absent) = expected {
+            assert_eq!(delta, Err(Refusal::NotPresent(absent)));
+            return;
+        }
+        let delta = delta.unwrap();
+        map.merge_delta(&delta).unwrap();
+        *known = after;
+        self.deltas.push((delta, told));
+    }
+}
