@@ -11,12 +11,13 @@
 mod context;
 mod counter;
 mod gset;
+mod hll;
 mod map;
 mod payload;
 mod set;
 mod terms;
 
-use crate::{BadBytes, Counter, GSet, Map, Set};
+use crate::{BadBytes, Counter, GSet, Hll, Map, Set};
 use bytes::Bytes;
 use payload::Payload;
 
@@ -43,6 +44,8 @@ pub enum RiakValue {
     GSet(GSet),
     /// A map.
     Map(Map),
+    /// A HyperLogLog.
+    Hll(Hll),
 }
 
 impl RiakValue {
@@ -66,6 +69,7 @@ impl RiakValue {
                     b"riak_dt_pncounter" => Ok(Self::Counter(counter::read(&payload)?, RiakCounter::Typed)),
                     b"riak_dt_orswot" => set::read(&payload).map(Self::Set),
                     b"riak_dt_map" => map::read(&payload).map(Self::Map),
+                    b"riak_kv_hll" => hll::read(&payload).map(Self::Hll),
                     b"riak_dt_gset" => gset::read(&payload).map(Self::GSet),
                     _ => Err(BadBytes::UnknownType),
                 }
@@ -85,6 +89,7 @@ impl RiakValue {
             Self::Set(set) => (b"riak_dt_orswot", set::write(set)),
             Self::GSet(set) => (b"riak_dt_gset", gset::write(set)),
             Self::Map(map) => (b"riak_dt_map", map::write(map)),
+            Self::Hll(hll) => (b"riak_kv_hll", hll::write(hll)),
         };
         let name_len = name.len() as u32;
         [&[TAG, 2][..], &name_len.to_be_bytes(), name, &payload].concat().into()
@@ -97,6 +102,7 @@ impl RiakValue {
             Self::Set(_) => "application/riak_set",
             Self::GSet(_) => "application/riak_gset",
             Self::Map(_) => "application/riak_map",
+            Self::Hll(_) => "application/riak_hll",
         }
     }
 }
