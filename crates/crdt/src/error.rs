@@ -22,8 +22,8 @@ pub enum Refusal {
     /// clients match on.
     #[error("{{precondition,{{not_present,{0}}}}}")]
     NotPresent(Absent),
-    /// An operation does not fit the type of its field.
-    #[error("the operation does not fit the type of its field")]
+    /// An operation does not fit the type of the value or the field.
+    #[error("the operation does not fit the type")]
     WrongType,
     /// Maps nest deeper than is supported.
     #[error("maps nest deeper than {MAP_DEPTH_MAX}")]
@@ -44,6 +44,17 @@ impl fmt::Display for Absent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the state has not seen what the delta builds on")]
 pub struct MissingPast;
+
+/// Why a state does not take another state or a delta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotMerge {
+    /// They are of different data types.
+    #[error("of another data type")]
+    WrongType,
+    /// A delta builds on what the state has not seen.
+    #[error(transparent)]
+    MissingPast(#[from] MissingPast),
+}
 
 /// Why bytes are not a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// A member is hashed by SHA-1. The first P bits of the hash choose a register. The register keeps
 /// the largest number of zeros at the beginning of the next P bits, plus 1.
 ///
-/// Invariants: It has 2^P registers, and none is larger than P + 1, or than 63 if Riak stored it.
+/// Invariants: It has 2^P registers, and none is larger than 63.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hll {
     precision: Precision,
@@ -25,12 +25,15 @@ pub struct Hll {
 /// The registers that a request raised. It needs no past.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HllDelta {
-    precision: Precision,
+    pub(crate) precision: Precision,
     /// Values of registers, not 0.
-    registers: BTreeMap<u32, u8>,
+    pub(crate) registers: BTreeMap<u32, u8>,
 }
 
 impl Hll {
+    /// The largest value of a register: Riak stores 6 bits.
+    pub(crate) const REGISTER_MAX: u8 = 63;
+
     /// The HyperLogLog that has seen nothing.
     pub fn new(precision: Precision) -> Self {
         Self { precision, registers: vec![0; precision.registers()] }

@@ -20,28 +20,39 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod clock;
+mod codec;
 mod counter;
 mod deferred;
+mod delta;
 mod dot;
 mod dot_map;
 mod error;
 mod field;
 mod gset;
 mod hll;
+mod log;
 mod map;
 mod members;
+mod record;
+mod request;
 mod riak;
 mod set;
+mod state;
 #[cfg(test)]
 mod testing;
 
 pub use clock::Clock;
 pub use counter::{Counter, CounterDelta};
+pub use delta::Delta;
 pub use dot::Dot;
-pub use error::{Absent, BadBytes, MissingPast, Refusal};
+pub use error::{Absent, BadBytes, CannotMerge, MissingPast, Refusal};
 pub use field::{Field, FieldType};
 pub use gset::{GSet, GSetDelta};
 pub use hll::{Hll, HllDelta, Precision};
+pub use log::{BadLog, INLINE_BYTES_MAX, LOG_BYTES_MIN, LOG_PART, Lacks, Log, Offered, TAIL_BYTES_MAX};
 pub use map::{FieldOp, FieldValue, MAP_DEPTH_MAX, Map, MapDelta, MapOp};
+pub use record::Record;
+pub use request::Request;
 pub use riak::{RiakCounter, RiakValue};
 pub use set::{Set, SetDelta, SetOp};
+pub use state::{State, Value};

@@ -93,6 +93,11 @@ impl Members {
         }
     }
 
+    /// Drops the members without dots, of which only a delta tells.
+    pub(crate) fn drop_empty(&mut self) {
+        self.by_name.retain(|_, dots| !dots.is_empty());
+    }
+
     /// All dots of all members.
     pub(crate) fn dots(&self) -> impl Iterator<Item = &Dot> {
         self.by_name.values().flat_map(Dots::dots)
@@ -101,5 +106,11 @@ impl Members {
     /// The most dots that one member has.
     pub(crate) fn dots_max(&self) -> usize {
         self.by_name.values().map(Dots::len).max().unwrap_or(0)
+    }
+}
+
+impl FromIterator<(Bytes, Dots)> for Members {
+    fn from_iter<I: IntoIterator<Item = (Bytes, Dots)>>(members: I) -> Self {
+        Self { by_name: members.into_iter().collect() }
     }
 }

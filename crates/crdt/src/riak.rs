@@ -21,6 +21,8 @@ use crate::{BadBytes, Counter, GSet, Hll, Map, Set};
 use bytes::Bytes;
 use payload::Payload;
 
+pub(crate) use hll::{dense as dense_registers, read_dense as read_dense_registers};
+
 /// The first byte of a stored data type.
 const TAG: u8 = 69;
 

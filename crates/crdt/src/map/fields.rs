@@ -120,6 +120,17 @@ impl Fields {
         }
     }
 
+    /// Drops the members without dots, of which only a delta tells.
+    pub(crate) fn drop_empty(&mut self) {
+        for entry in self.by_field.values_mut() {
+            match &mut entry.content {
+                Content::Map(fields) => fields.drop_empty(),
+                Content::Set(members) => members.drop_empty(),
+                Content::Counter(_) | Content::Register(_) | Content::Flag(_) => {}
+            }
+        }
+    }
+
     /// Lets a clock see all dots.
     pub(crate) fn show_to(&self, clock: &mut Clock) {
         for entry in self.by_field.values() {

@@ -11,7 +11,6 @@ use ombak_types::etf::Term;
 
 const TAG: u8 = 86;
 const REGISTER_BITS: usize = 6;
-const REGISTER_MAX: u8 = (1 << REGISTER_BITS) - 1;
 
 pub(super) fn read(payload: &Payload<'_>) -> Result<Hll, BadBytes> {
     payload.expect(TAG, &[1])?;
@@ -41,12 +40,13 @@ fn read_list(term: &Term, hll: &mut Hll) -> Result<(), BadBytes> {
         let index = index.as_u64().and_then(|index| usize::try_from(index).ok());
         let index = index.filter(|index| *index < hll.precision().registers()).ok_or(BadBytes::TooLarge)?;
         let value = value.as_u64().and_then(|value| u8::try_from(value).ok());
-        hll.raise(index, value.filter(|value| *value <= REGISTER_MAX).ok_or(BadBytes::TooLarge)?);
+        hll.raise(index, value.filter(|value| *value <= Hll::REGISTER_MAX).ok_or(BadBytes::TooLarge)?);
     }
     Ok(())
 }
 
-fn read_dense(bytes: &Bytes, hll: &mut Hll) -> Result<(), BadBytes> {
+/// Reads six bits for each register.
+pub(crate) fn read_dense(bytes: &Bytes, hll: &mut Hll) -> Result<(), BadBytes> {
     if bytes.len() != dense_len(hll.precision()) {
         return Err(BadBytes::Unexpected("registers"));
     }
@@ -54,7 +54,7 @@ fn read_dense(bytes: &Bytes, hll: &mut Hll) -> Result<(), BadBytes> {
     for (group, chunk) in bytes.chunks_exact(3).enumerate() {
         let bits = u32::from_be_bytes([0, chunk[0], chunk[1], chunk[2]]);
         for at in 0..4 {
-            hll.raise(4 * group + at, (bits >> (18 - REGISTER_BITS * at)) as u8 & REGISTER_MAX);
+            hll.raise(4 * group + at, (bits >> (18 - REGISTER_BITS * at)) as u8 & Hll::REGISTER_MAX);
         }
     }
     Ok(())
@@ -83,7 +83,8 @@ pub(super) fn write(hll: &Hll) -> Vec<u8> {
     payload::of_term(TAG, 1, &Term::Tuple(record))
 }
 
-fn dense(registers: &[u8]) -> Bytes {
+/// Six bits for each register.
+pub(crate) fn dense(registers: &[u8]) -> Bytes {
     let group = |values: &[u8]| {
         let bits = values.iter().fold(0u32, |bits, value| bits << REGISTER_BITS | u32::from(*value));
         let [_, a, b, c] = bits.to_be_bytes();

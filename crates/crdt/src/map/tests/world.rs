@@ -2,8 +2,7 @@
 
 use super::super::*;
 use super::model::{Id, Known, Request, actor_of};
-use crate::field::FieldType;
-use crate::testing::bytes;
+use crate::testing::map_ops;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -17,37 +16,9 @@ pub(super) enum Step {
     Deliver(prop::sample::Index, usize),
 }
 
-/// Few names, so that requests meet.
-fn ops(depth: u32) -> BoxedStrategy<Vec<MapOp>> {
-    let member = prop_oneof![Just(bytes("x")), Just(bytes("y"))];
-    let set_op = (any::<bool>(), member.clone())
-        .prop_map(|(is_add, member)| if is_add { SetOp::Add(member) } else { SetOp::Remove(member) });
-    let leaf = prop_oneof![
-        (-3..4i64).prop_map(FieldOp::Counter),
-        (1..5u64, member).prop_map(|(time_us, value)| FieldOp::Register { value, time_us }),
-        any::<bool>().prop_map(FieldOp::Flag),
-        prop::collection::vec(set_op, 0..3).prop_map(FieldOp::Set),
-    ];
-    let op = if depth == 0 {
-        leaf.boxed()
-    } else {
-        prop_oneof![2 => leaf, 1 => ops(depth - 1).prop_map(FieldOp::Map)].boxed()
-    };
-    let kind_of = |op: &FieldOp| match op {
-        FieldOp::Counter(_) => FieldType::Counter,
-        FieldOp::Register { .. } => FieldType::Register,
-        FieldOp::Map(_) => FieldType::Map,
-        FieldOp::Flag(_) => FieldType::Flag,
-        FieldOp::Set(_) => FieldType::Set,
-    };
-    let update = op.prop_map(move |op| MapOp::Update(Field::new("f", kind_of(&op)), op));
-    let remove = prop::sample::select(FieldType::ALL.to_vec()).prop_map(|kind| MapOp::Remove(Field::new("f", kind)));
-    prop::collection::vec(prop_oneof![3 => update, 1 => remove], 0..4).boxed()
-}
-
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        3 => (0..REPLICAS, ops(2), prop::option::of(any::<prop::sample::Index>()))
+        3 => (0..REPLICAS, map_ops(2), prop::option::of(any::<prop::sample::Index>()))
             .prop_map(|(at, ops, context)| Step::Update(at, ops, context)),
         1 => (0..REPLICAS, 0..REPLICAS).prop_map(|(from, to)| Step::Merge(from, to)),
         3 => (any::<prop::sample::Index>(), 0..REPLICAS).prop_map(|(delta, to)| Step::Deliver(delta, to)),

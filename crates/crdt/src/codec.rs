@@ -1,0 +1,55 @@
+//! Ombak's own bytes of states, deltas and records: what stores hold and nodes send.
+//!
+//! What it is: a compact form that is read without copying names. Bytes begin with a version. An
+//! actor is written once, and by its number afterwards; whole numbers have as many bytes as they
+//! need.
+//!
+//! What it is not: the bytes that clients get. Those are Riak's (`riak`).
+//!
+//! Invariants: No length is trusted. A collection is at most as long as the bytes that are left,
+//! and maps nest at most as deep as states do. What is read keeps the rules of its type, so a clock
+//! is raised to the dots under it.
+
+mod leaves;
+mod reader;
+mod states;
+mod trees;
+mod writer;
+
+pub(crate) use reader::Reader;
+pub(crate) use writer::Writer;
+
+use crate::BadBytes;
+use bytes::Bytes;
+
+/// The version of what is written.
+const VERSION: u8 = 1;
+
+/// What has a form in bytes.
+pub(crate) trait Codec: Sized {
+    fn write(&self, out: &mut Writer);
+    fn read(from: &mut Reader) -> Result<Self, BadBytes>;
+}
+
+/// The bytes of one value.
+pub(crate) fn encode(value: &impl Codec) -> Bytes {
+    let mut out = Writer::default();
+    out.byte(VERSION);
+    value.write(&mut out);
+    out.finish()
+}
+
+/// Reads bytes that hold one value and nothing else.
+pub(crate) fn decode<T: Codec>(bytes: &Bytes) -> Result<T, BadBytes> {
+    let mut from = Reader::new(bytes.clone());
+    match from.byte()? {
+        VERSION => {}
+        version => return Err(BadBytes::UnknownVersion(version)),
+    }
+    let value = T::read(&mut from)?;
+    from.finish()?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! What is written is read again, and nothing else makes the reader fail.
+
+use super::*;
+use crate::testing::{actor, requests};
+use crate::{Delta, Log, Precision, Record, State};
+use ombak_types::VectorClock;
+use ombak_types::clock::Dot;
+use ombak_types::props::DataType;
+use proptest::prelude::*;
+
+/// A state of any type, and the delta of another request.
+fn values() -> impl Strategy<Value = (State, Delta)> {
+    prop::sample::select(DataType::ALL.to_vec())
+        .prop_flat_map(|kind| (Just(kind), prop::collection::vec((0..3usize, requests(kind)), 1..12)))
+        .prop_map(|(kind, requests)| {
+            let mut state = State::new(kind, Precision::new(6).unwrap());
+            let mut last = None;
+            for (at, request) in requests {
+                if let Ok(delta) = state.delta(&request, &actor(at), None) {
+                    state.merge_delta(&delta).unwrap();
+                    last = Some(delta);
+                }
+            }
+            let empty = State::new(kind, Precision::new(6).unwrap());
+            (state, last.unwrap_or_else(|| empty.delta(&no_request(kind), &actor(0), None).unwrap()))
+        })
+}
+
+fn no_request(kind: DataType) -> crate::Request {
+    match kind {
+        DataType::Counter => crate::Request::Counter(1),
+        DataType::Set => crate::Request::Set(Vec::new()),
+        DataType::Map => crate::Request::Map(Vec::new()),
+        DataType::Hll => crate::Request::Hll(Vec::new()),
+        DataType::Gset => crate::Request::GSet(Vec::new()),
+    }
+}
+
+fn record_of(delta: Delta) -> Record {
+    let dot = |counter| Dot { actor: actor(1), counter, stamp_secs: 63_000_000_000 };
+    Record { before: VectorClock::from_entries([dot(6)]), dot: dot(7), delta }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read((state, delta) in values()) {
+        prop_assert_eq!(State::from_bytes(&state.to_bytes()), Ok(state.clone()));
+        let record = record_of(delta);
+        prop_assert_eq!(Record::from_bytes(&record.to_bytes()), Ok(record.clone()));
+        let mut log = Log::new(record.before.clone(), &state);
+        log.offer(&record);
+        prop_assert_eq!(Log::from_bytes(&log.to_bytes()), Ok(log.clone()));
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_or_a_sound_value(
+        (state, delta) in values(), flips in prop::collection::vec(any::<(prop::sample::Index, u8)>(), 1..4), cut in any::<prop::sample::Index>(),
+    ) {
+        for bytes in [state.to_bytes(), record_of(delta).to_bytes()] {
+            let mut bytes = bytes.to_vec();
+            for (at, value) in &flips {
+                let at = at.index(bytes.len());
+                bytes[at] = *value;
+            }
+            let damaged = Bytes::from(bytes);
+            if let Ok(state) = State::from_bytes(&damaged) {
+                prop_assert_eq!(State::from_bytes(&state.to_bytes()), Ok(state.clone()));
+                let mut merged = state.clone();
+                merged.merge(&state).unwrap();
+                prop_assert_eq!(merged, state);
+            }
+            let _ = Record::from_bytes(&damaged);
+            let cut = damaged.slice(..cut.index(damaged.len()));
+            let _ = (State::from_bytes(&cut), Record::from_bytes(&cut), Log::from_bytes(&cut));
+        }
+    }
+
+    #[test]
+    fn riaks_bytes_hold_the_same_value((state, _) in values()) {
+        let riak = crate::RiakValue::of(state.clone(), crate::RiakCounter::Typed).to_bytes();
+        prop_assert_eq!(State::from(crate::RiakValue::from_bytes(&riak).unwrap()), state);
+    }
+
+    #[test]
+    fn no_bytes_make_riaks_reader_panic(
+        (state, _) in values(), flips in prop::collection::vec(any::<(prop::sample::Index, u8)>(), 1..4),
+    ) {
+        let riak = crate::RiakValue::of(state, crate::RiakCounter::Legacy).to_bytes();
+        let mut bytes = riak.to_vec();
+        for (at, value) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Ok(value) = crate::RiakValue::from_bytes(&bytes) {
+            let state = State::from(value);
+            let mut merged = state.clone();
+            merged.merge(&state).unwrap();
+            prop_assert_eq!(merged, state);
+        }
+    }
+}
+
+#[test]
+fn another_version_is_refused() {
+    let state = State::new(DataType::Set, Precision::DEFAULT);
+    let mut bytes = state.to_bytes().to_vec();
+    bytes[0] = 2;
+    assert_eq!(State::from_bytes(&bytes.into()), Err(BadBytes::UnknownVersion(2)));
+    let longer = [&state.to_bytes()[..], &[0]].concat();
+    assert_eq!(State::from_bytes(&longer.into()), Err(BadBytes::TrailingBytes));
+}
+
+#[test]
+fn nesting_and_lengths_are_bounded() {
+    // A map with one field, whose content is a map, and so on.
+    let dot = [1, 0, 1, b'a', 1];
+    let level = [&[1, 3, 1, b'm'][..], &dot].concat();
+    let deep = [&[VERSION, 3, 0][..], &level.repeat(100)].concat();
+    assert!(State::from_bytes(&deep.into()).is_err());
+    assert_eq!(State::from_bytes(&vec![VERSION, 2, 0, 0xff, 0xff, 0xff, 0x7f].into()), Err(BadBytes::CutShort));
+    let mut writer = Writer::default();
+    writer.number(u128::MAX);
+    assert_eq!(Reader::new(writer.finish()).number(), Ok(u128::MAX));
+    assert_eq!(Reader::new(Bytes::from_static(&[0xff; 19])).number(), Err(BadBytes::TooLarge));
+}

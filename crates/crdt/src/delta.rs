@@ -1,0 +1,47 @@
+//! What a request changed in a value of any data type.
+
+use crate::{Clock, CounterDelta, GSet, GSetDelta, HllDelta, MapDelta, Precision, Request, Set, SetDelta};
+use ombak_types::Actor;
+
+/// What a request changed in a value of any data type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delta {
+    /// Of a counter.
+    Counter(CounterDelta),
+    /// Of a set.
+    Set(SetDelta),
+    /// Of a set that only grows.
+    GSet(GSetDelta),
+    /// Of a map.
+    Map(MapDelta),
+    /// Of a HyperLogLog.
+    Hll(HllDelta),
+}
+
+impl Delta {
+    /// What a request changes, if that does not depend on more than what the value has seen, and
+    /// for a HyperLogLog on its precision. `None`: the value must be read.
+    pub fn without_state(
+        request: &Request,
+        seen: &Clock,
+        precision: Precision,
+        actor: &Actor,
+        context: Option<&Clock>,
+    ) -> Option<Self> {
+        match request {
+            Request::Set(ops) => Set::delta_of_clock(seen, ops, actor, context).map(Self::Set),
+            Request::GSet(adds) => Some(Self::GSet(GSet::from_iter(adds.iter().cloned()))),
+            Request::Hll(adds) => Some(Self::Hll(HllDelta::of_members(precision, adds))),
+            Request::Counter(_) | Request::Map(_) => None,
+        }
+    }
+
+    /// What a value has seen when the delta is merged; `None` for types that do not know.
+    pub fn after(&self) -> Option<&Clock> {
+        match self {
+            Self::Set(delta) => Some(delta.after()),
+            Self::Map(delta) => Some(delta.after()),
+            Self::Counter(_) | Self::GSet(_) | Self::Hll(_) => None,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What a client asks for.
+
+use crate::{MapOp, SetOp};
+use bytes::Bytes;
+
+/// The operations of one request. They are applied as a whole or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Adds an amount of either sign to a counter.
+    Counter(i64),
+    /// Operations on a set, in their order.
+    Set(Vec<SetOp>),
+    /// Members to add to a set that only grows.
+    GSet(Vec<Bytes>),
+    /// Operations on a map, in their order.
+    Map(Vec<MapOp>),
+    /// Members to add to a HyperLogLog.
+    Hll(Vec<Bytes>),
+}
