@@ -86,3 +86,6 @@ impl<V: Clone + Ord> FromIterator<(Dot, V)> for DotMap<V> {
         map
     }
 }
+
+#[cfg(test)]
+mod tests;

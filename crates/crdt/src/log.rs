@@ -13,7 +13,7 @@ pub const TAIL_BYTES_MAX: usize = 8 << 10;
 pub const INLINE_BYTES_MAX: usize = 8 << 10;
 
 /// A log of up to this many bytes is not folded, unless the base is kept with the head.
-pub const LOG_BYTES_MIN: usize = 64 << 10;
+pub const LOG_BYTES_MIN: usize = 4 << 10;
 
 /// A log is folded when it has more than this part of the base's bytes.
 pub const LOG_PART: usize = 8;

@@ -51,6 +51,19 @@ impl State {
         }
     }
 
+    /// The empty value that goes on where a deleted one was. `seen` is what that had seen. What was
+    /// deleted stays deleted when a copy from before the delete is merged; what the delete had not
+    /// seen stays. Counters, HyperLogLogs and sets that only grow cannot know what was deleted.
+    pub fn after_delete(kind: DataType, precision: Precision, seen: &Clock) -> Self {
+        let mut state = Self::new(kind, precision);
+        match &mut state {
+            Self::Set(set) => set.clock = seen.clone(),
+            Self::Map(map) => map.clock = seen.clone(),
+            Self::Counter(_) | Self::GSet(_) | Self::Hll(_) => {}
+        }
+        state
+    }
+
     /// The data type.
     pub fn kind(&self) -> DataType {
         match self {
@@ -177,3 +190,6 @@ impl RiakValue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

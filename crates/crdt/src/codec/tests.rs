@@ -123,3 +123,29 @@ fn nesting_and_lengths_are_bounded() {
     assert_eq!(Reader::new(writer.finish()).number(), Ok(u128::MAX));
     assert_eq!(Reader::new(Bytes::from_static(&[0xff; 19])).number(), Err(BadBytes::TooLarge));
 }
+
+/// A set or a map with an empty clock, and in it what is given.
+fn state_with(kind: u8, content: &[u8]) -> State {
+    let bytes = [&[VERSION, kind, 0][..], content, &[0]].concat();
+    State::from_bytes(&bytes.into()).unwrap()
+}
+
+#[test]
+fn a_clock_is_raised_to_the_dots_under_it() {
+    // One dot, the fifth of a new actor with one byte.
+    let dots = [1, 0, 1, b'a', 5];
+    let set = state_with(2, &[&[1, 1, b'x'][..], &dots].concat());
+    let map = state_with(3, &[&[1, 4, 1, b'f'][..], &dots, &[0]].concat());
+    for state in [set, map] {
+        assert_eq!(state.context().unwrap().iter().map(|dot| dot.count).collect::<Vec<_>>(), [5]);
+    }
+}
+
+#[test]
+fn members_without_dots_are_not_in_a_state() {
+    let set = state_with(2, &[1, 1, b'x', 0]);
+    assert_eq!(set.value(), crate::Value::Set(Vec::new()));
+    let map = state_with(3, &[1, 5, 1, b'f', 1, 0, 1, b'a', 5, 1, 1, b'x', 0]);
+    let field = crate::Field::new("f", crate::FieldType::Set);
+    assert_eq!(map.value(), crate::Value::Map(vec![(field, crate::FieldValue::Set(Vec::new()))]));
+}

@@ -144,6 +144,7 @@ impl World {
             Offered::MissingPast => assert!(!known),
             Offered::Known => assert!(known),
             Offered::Taken => {
+                assert!(!known);
                 self.whole[to].0.merge(state).unwrap();
                 self.whole[to].1.merge(clock);
             }
@@ -237,16 +238,16 @@ fn a_log_is_folded_in_time_and_a_tail_sealed() {
     assert!(!log.must_fold(0) && !log.must_seal());
     assert_eq!(log.offer(&add_of(&log, b"a", 0)), Offered::Taken);
     assert!(log.must_fold(INLINE_BYTES_MAX) && !log.must_fold(INLINE_BYTES_MAX + 1));
-    let mut sealed = 0;
-    while !log.must_fold(LOG_PART * LOG_BYTES_MIN) {
+    let (base_bytes, mut sealed) = (1 << 20, 0);
+    while !log.must_fold(base_bytes) {
         assert_eq!(log.offer(&add_of(&log, b"another", 0)), Offered::Taken);
         if log.must_seal() {
             assert!(log.to_bytes().len() < 2 * TAIL_BYTES_MAX);
             sealed += log.seal().len();
         }
     }
-    assert!(log.bytes() > LOG_BYTES_MIN && sealed + TAIL_BYTES_MAX > LOG_BYTES_MIN);
-    assert!(!log.must_fold(2 * LOG_PART * LOG_BYTES_MIN));
+    assert!(log.bytes() > base_bytes / LOG_PART && sealed + TAIL_BYTES_MAX > base_bytes / LOG_PART);
+    assert!(log.must_fold(LOG_PART * LOG_BYTES_MIN) && !log.must_fold(2 * base_bytes));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Bytes that a Riak KV 3.2.3 node stored, and what is made of them.
 
 use super::*;
-use crate::Clock;
-use crate::testing::hex;
+use crate::testing::{actor, bytes, hex};
+use crate::{Clock, Field, FieldType, FieldValue};
 use ombak_types::etf::{self, Term};
 
 /// A counter of Riak 1.4 that counted 15 up and 2 down, as read through the URL of objects
@@ -47,4 +47,83 @@ fn a_context_is_read_and_written_as_riak_does() {
     assert_eq!(Clock::new().to_context(), hex("836a"));
     assert!(Clock::from_context(b"zork").is_err());
     assert!(Clock::from_context(&etf::encode(&Term::atom("zork"))).is_err());
+}
+
+fn dot(replica: usize, count: i64) -> Term {
+    Term::pair(Term::binary(actor(replica).as_bytes()), Term::Int(count))
+}
+
+fn list(items: &[Term]) -> Term {
+    Term::List(items.to_vec())
+}
+
+/// `{Clock, [{Member, [Dot]}], []}`.
+fn set_term(clock: &[Term], members: &[(&str, Term)]) -> Term {
+    let member =
+        |(name, dot): &(&str, Term)| Term::pair(Term::binary(name.as_bytes()), list(std::slice::from_ref(dot)));
+    Term::Tuple(vec![list(clock), Term::List(members.iter().map(member).collect()), Term::nil()])
+}
+
+/// A map of version 1 with one field, a set: its contents by their dots, and its tombstone.
+fn map_with_set(clock: &[Term], contents: &[(Term, Term)], tombstone: Term) -> Map {
+    let contents = contents.iter().map(|(dot, content)| Term::pair(dot.clone(), content.clone())).collect();
+    let name = Term::pair(Term::binary(b"s"), Term::atom("riak_dt_orswot"));
+    let field = Term::pair(name, Term::pair(Term::List(contents), tombstone));
+    let term = Term::Tuple(vec![list(clock), list(&[field]), Term::nil()]);
+    let stored = [&b"E\x02\0\0\0\x0briak_dt_map"[..], &[77, 1], &etf::encode(&term)].concat();
+    match RiakValue::from_bytes(&stored) {
+        Ok(RiakValue::Map(map)) => map,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn members(map: &Map) -> Vec<String> {
+    let set = Field::new("s", FieldType::Set);
+    match &map.value()[..] {
+        [(field, FieldValue::Set(members))] if *field == set => {
+            members.iter().map(|member| String::from_utf8(member.to_vec()).unwrap()).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_contents_of_a_fields_dots_are_merged() {
+    let a = (dot(0, 2), set_term(&[dot(0, 2)], &[("x", dot(0, 1)), ("y", dot(0, 2))]));
+    // The second replica has removed x.
+    let b = (dot(1, 1), set_term(&[dot(0, 1), dot(1, 1)], &[("z", dot(1, 1))]));
+    let none = || set_term(&[], &[]);
+    let map = map_with_set(&[dot(0, 2), dot(1, 1)], &[a.clone(), b.clone()], none());
+    assert_eq!(members(&map), ["y", "z"]);
+    assert_eq!(map.duplication(), 1);
+    // What the tombstone has seen was removed.
+    let map = map_with_set(&[dot(0, 2), dot(1, 1)], &[a, b], set_term(&[dot(0, 2)], &[]));
+    assert_eq!(members(&map), ["z"]);
+}
+
+#[test]
+fn a_forged_clock_is_raised_to_the_dots() {
+    let map = map_with_set(&[], &[(dot(0, 1), set_term(&[], &[("x", dot(1, 7))]))], set_term(&[], &[]));
+    assert_eq!(map.context().iter().map(|dot| dot.count).collect::<Vec<_>>(), [1, 7]);
+    let mut merged = map.clone();
+    merged.merge(&map);
+    assert_eq!(merged, map);
+}
+
+#[test]
+fn unknown_types_and_versions_are_refused() {
+    let refused = |bytes: &[u8]| RiakValue::from_bytes(bytes).unwrap_err();
+    assert_eq!(refused(b""), BadBytes::NotADataType);
+    assert_eq!(refused(b"plain"), BadBytes::NotADataType);
+    assert_eq!(refused(&[TAG, 3]), BadBytes::UnknownVersion(3));
+    assert_eq!(refused(b"E\x02\0\0\0\x04zork\x4b\x02"), BadBytes::UnknownType);
+    assert_eq!(refused(b"E\x02\0\0\0\x0eriak_dt_orswotK\x03"), BadBytes::UnknownVersion(3));
+    assert_eq!(refused(b"E\x02\xff\xff\xff\xffriak"), BadBytes::CutShort);
+}
+
+#[test]
+fn content_types_are_riaks() {
+    let set = crate::GSet::from_iter([bytes("a")]);
+    assert_eq!(RiakValue::GSet(set).content_type(), "application/riak_gset");
+    assert_eq!(read(LEGACY_COUNTER).content_type(), "application/riak_counter");
 }
