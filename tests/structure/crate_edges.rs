@@ -18,7 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-types", &[]),
     ("ombak-proto", &["ombak-types"]),
     ("ombak-ring", &["ombak-types"]),
-    ("ombak-crdt", &["ombak-types"]),
+    ("ombak-crdt", &["ombak-fixtures", "ombak-types"]),
     ("ombak-riak-files", &["ombak-types"]),
     ("ombak-storage", &["ombak-types"]),
     ("ombak-stats", &[]),

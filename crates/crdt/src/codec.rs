@@ -6,6 +6,28 @@
 //!
 //! What it is not: the bytes that clients get. Those are Riak's (`riak`).
 //!
+//! ```text
+//! state   = 01, kind, content           kind = 1 counter, 2 set, 3 map, 4 gset, 5 hll
+//! record  = 01, object clock, event, kind, delta
+//! log     = 01, folded, sealed, copy (object clocks), clock, segments, sealed bytes, tail*
+//! number  = LEB128                      text = number of bytes, bytes
+//! X*      = number of X, X …
+//! actor   = its number; the first time followed by its text
+//! dot     = actor, number               clock = dot*
+//! event   = actor, number, time         object clock = event*
+//! tally   = added, subtracted           assignment = time (µs), text
+//! counter = (actor, tally)*
+//! members = (text, dot*)*
+//! fields  = (type, text, dot*, content)*
+//!           type = 1 counter (dot, tally)*, 2 register (dot, assignment)*, 3 map fields,
+//!                  4 flag dot*, 5 set members
+//! removal = (type, text)*, 1 field | 2 flag | 3 member, text
+//! set     = clock, members, (clock, text*)*         its delta = before, after, members, …
+//! map     = clock, fields, (clock, removal*)*       its delta = before, after, fields, …
+//! gset    = text*
+//! hll     = precision, 0, (gap, value)* | 1, text of 6 bits a register
+//! ```
+//!
 //! Invariants: No length is trusted. A collection is at most as long as the bytes that are left,
 //! and maps nest at most as deep as states do. What is read keeps the rules of its type, so a clock
 //! is raised to the dots under it.

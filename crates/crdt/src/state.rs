@@ -51,17 +51,18 @@ impl State {
         }
     }
 
-    /// The empty value that goes on where a deleted one was. `seen` is what that had seen. What was
-    /// deleted stays deleted when a copy from before the delete is merged; what the delete had not
-    /// seen stays. Counters, HyperLogLogs and sets that only grow cannot know what was deleted.
-    pub fn after_delete(kind: DataType, precision: Precision, seen: &Clock) -> Self {
-        let mut state = Self::new(kind, precision);
-        match &mut state {
-            Self::Set(set) => set.clock = seen.clone(),
-            Self::Map(map) => map.clock = seen.clone(),
-            Self::Counter(_) | Self::GSet(_) | Self::Hll(_) => {}
+    /// What a delete leaves of the value, for the tombstone to keep and a new value to go on from:
+    /// what it has seen, and the removals that wait. So what was deleted stays deleted when a copy
+    /// from before the delete is merged, and what the delete had not seen stays. Counters,
+    /// HyperLogLogs and sets that only grow begin anew; they cannot know what was deleted.
+    pub fn emptied(&self) -> Self {
+        match self {
+            Self::Counter(_) => Self::Counter(Counter::new()),
+            Self::Set(set) => Self::Set(set.emptied()),
+            Self::GSet(_) => Self::GSet(GSet::new()),
+            Self::Map(map) => Self::Map(map.emptied()),
+            Self::Hll(hll) => Self::Hll(Hll::new(hll.precision())),
         }
-        state
     }
 
     /// The data type.

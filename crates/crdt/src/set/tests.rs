@@ -44,6 +44,8 @@ enum Step {
     Update(usize, Request, Option<prop::sample::Index>),
     Merge(usize, usize),
     Deliver(prop::sample::Index, usize),
+    /// The value is deleted, and begins anew with the next request.
+    Delete(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -53,6 +55,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(at, request, context)| Step::Update(at, request, context)),
         1 => (0..REPLICAS, 0..REPLICAS).prop_map(|(from, to)| Step::Merge(from, to)),
         3 => (any::<prop::sample::Index>(), 0..REPLICAS).prop_map(|(delta, to)| Step::Deliver(delta, to)),
+        1 => (0..REPLICAS).prop_map(Step::Delete),
     ];
     prop::collection::vec(step, 0..40)
 }
@@ -88,6 +91,12 @@ impl World {
                 }
             }
             Step::Deliver(..) => {}
+            Step::Delete(at) => {
+                let (set, known) = &mut self.replicas[at];
+                *set = set.emptied();
+                let removes = known.members().into_iter().map(|member| (member, known.ids())).collect();
+                known.merge(&Known { removes, ..Known::default() });
+            }
         }
         for (set, known) in &self.replicas {
             assert_eq!(set.members().cloned().collect::<BTreeSet<_>>(), known.members());

@@ -16,7 +16,8 @@ fn add(name: &str) -> Request {
 fn what_was_deleted_stays_deleted() {
     let deleted = updated(&State::new(DataType::Set, Precision::DEFAULT), 0, add("old"));
     let concurrent = updated(&deleted, 1, add("concurrent"));
-    let begun = State::after_delete(DataType::Set, Precision::DEFAULT, deleted.context().unwrap());
+    let begun = deleted.emptied();
+    assert_eq!(begun.value(), Value::Set(Vec::new()));
     let mut begun = updated(&begun, 0, add("new"));
     begun.merge(&deleted).unwrap();
     assert_eq!(begun.value(), Value::Set(vec![bytes("new")]));

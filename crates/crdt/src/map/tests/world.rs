@@ -1,7 +1,7 @@
 //! Replicas of a map that get requests, merge states, and get deltas late, doubled or never.
 
 use super::super::*;
-use super::model::{Id, Known, Request, actor_of};
+use super::model::{Id, Known, Removed, Request, actor_of};
 use crate::testing::map_ops;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -14,6 +14,8 @@ pub(super) enum Step {
     Update(usize, Vec<MapOp>, Option<prop::sample::Index>),
     Merge(usize, usize),
     Deliver(prop::sample::Index, usize),
+    /// The value is deleted, and begins anew with the next request.
+    Delete(usize),
 }
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -22,6 +24,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(at, ops, context)| Step::Update(at, ops, context)),
         1 => (0..REPLICAS, 0..REPLICAS).prop_map(|(from, to)| Step::Merge(from, to)),
         3 => (any::<prop::sample::Index>(), 0..REPLICAS).prop_map(|(delta, to)| Step::Deliver(delta, to)),
+        1 => (0..REPLICAS).prop_map(Step::Delete),
     ];
     prop::collection::vec(step, 0..40)
 }
@@ -31,8 +34,8 @@ pub(super) struct World {
     replicas: Vec<(Map, Known)>,
     /// Contexts that clients hold, with the writes that they cover.
     contexts: Vec<(Clock, BTreeSet<Id>)>,
-    /// Deltas with what they tell.
-    deltas: Vec<(MapDelta, Known)>,
+    /// Deltas with what their replica knew before, and what they tell.
+    deltas: Vec<(MapDelta, Known, Known)>,
     next_id: Id,
 }
 
@@ -54,13 +57,26 @@ impl World {
                 self.replicas[to].1.merge(&known);
             }
             Step::Deliver(delta, to) if !self.deltas.is_empty() => {
-                let (delta, told) = delta.get(&self.deltas);
+                let (delta, before, told) = delta.get(&self.deltas);
                 let (map, known) = &mut self.replicas[to];
-                if map.merge_delta(delta).is_ok() {
-                    known.merge(told);
+                // The object's clock lets nobody take a delta without a delete before it.
+                if known.removes.is_superset(&before.removes) {
+                    let has_past = known.ids().is_superset(&before.ids());
+                    let taken = map.merge_delta(delta).is_ok();
+                    assert!(has_past || !taken);
+                    if taken {
+                        known.merge(told);
+                    }
                 }
             }
             Step::Deliver(..) => {}
+            Step::Delete(at) => {
+                let (map, known) = &mut self.replicas[at];
+                let fields = map.value().into_iter().map(|(field, _)| vec![field]);
+                let removes = fields.map(|path| (path, Removed::Field, known.ids())).collect();
+                *map = map.emptied();
+                known.merge(&Known { removes, ..Known::default() });
+            }
         }
         for (map, known) in &self.replicas {
             assert_eq!(map.value(), known.value(&Vec::new()));
@@ -83,7 +99,7 @@ impl World {
         }
         let delta = delta.unwrap();
         map.merge_delta(&delta).unwrap();
-        *known = after;
-        self.deltas.push((delta, told));
+        let before = std::mem::replace(known, after);
+        self.deltas.push((delta, before, told));
     }
 }
