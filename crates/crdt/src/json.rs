@@ -1,7 +1,7 @@
 //! The JSON forms of data types over HTTP (docs/riak/http-api.md §9).
 //!
-//! What it is: requests are read from JSON, and values are written as JSON, in Riak's forms and with
-//! Riak's texts for what is refused.
+//! What it is: requests are read from JSON, and values are written as JSON, in Riak's forms and
+//! with Riak's texts for what is refused.
 //!
 //! What it is not: it does not parse the text of JSON, and knows no statuses.
 

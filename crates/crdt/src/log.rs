@@ -239,4 +239,6 @@ impl Codec for Log {
 }
 
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod tests;
