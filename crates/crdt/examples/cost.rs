@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a program that measures")]
 
 use bytes::Bytes;
-use ombak_crdt::{Delta, Field, FieldOp, FieldType, Log, MapOp, Offered, Precision, Record, Request, SetOp, State};
+use ombak_crdt::{Field, FieldOp, FieldType, Log, MapOp, Offered, Precision, Record, Request, SetOp, State};
 use ombak_types::clock::Dot;
 use ombak_types::props::DataType;
 use ombak_types::{Actor, VectorClock};
@@ -66,7 +66,7 @@ fn name(number: usize) -> Bytes {
 /// One put over all replicas. Returns the bytes between nodes.
 fn put(copies: &mut [Copy], at: usize, request: &Request) -> usize {
     let (log, actor) = (copies[at].log(), actor(at));
-    let quick = Delta::without_state(request, log.seen(), Precision::DEFAULT, &actor, None);
+    let quick = log.delta(request, Precision::DEFAULT, &actor, None);
     let delta = quick.unwrap_or_else(|| copies[at].state(&log).delta(request, &actor, None).unwrap());
     let dot = Dot { counter: log.clock().counter(&actor) + 1, actor, stamp_secs: 63_900_000_000 };
     let record = Record { before: log.clock().clone(), dot, delta };

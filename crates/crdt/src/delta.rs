@@ -21,7 +21,7 @@ pub enum Delta {
 impl Delta {
     /// What a request changes, if that does not depend on more than what the value has seen, and
     /// for a HyperLogLog on its precision. `None`: the value must be read.
-    pub fn without_state(
+    pub(crate) fn without_state(
         request: &Request,
         seen: &Clock,
         precision: Precision,
@@ -33,15 +33,6 @@ impl Delta {
             Request::GSet(adds) => Some(Self::GSet(GSet::from_iter(adds.iter().cloned()))),
             Request::Hll(adds) => Some(Self::Hll(HllDelta::of_members(precision, adds))),
             Request::Counter(_) | Request::Map(_) => None,
-        }
-    }
-
-    /// What a value has seen when the delta is merged; `None` for types that do not know.
-    pub fn after(&self) -> Option<&Clock> {
-        match self {
-            Self::Set(delta) => Some(delta.after()),
-            Self::Map(delta) => Some(delta.after()),
-            Self::Counter(_) | Self::GSet(_) | Self::Hll(_) => None,
         }
     }
 }

@@ -80,6 +80,13 @@ impl Hll {
         }
     }
 
+    /// The bytes that Riak's statistics give for it (`hll_bytes`): the size of its term in memory
+    /// while few registers have a value, and then that of the registers.
+    pub fn riak_bytes(&self) -> usize {
+        let set = self.registers.iter().filter(|value| **value > 0).count();
+        if set < self.precision.riak_buffer_max() { 48 + 40 * set } else { self.precision.registers() * 6 / 8 }
+    }
+
     /// The registers in their order.
     pub(crate) fn registers(&self) -> &[u8] {
         &self.registers

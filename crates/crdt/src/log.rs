@@ -1,9 +1,9 @@
 //! The log of a copy: what was put since its base was written.
 
 use crate::codec::{self, Codec, Reader, Writer};
-use crate::{BadBytes, Clock, Record, State};
+use crate::{BadBytes, Clock, Delta, Precision, Record, Request, State};
 use bytes::Bytes;
-use ombak_types::VectorClock;
+use ombak_types::{Actor, VectorClock};
 
 /// The bytes of records that are kept with the object's head, and written again with each put. When
 /// there are more, they are sealed.
@@ -36,6 +36,8 @@ pub struct Log {
     clock: VectorClock,
     /// What the value has seen: the context of sets and maps.
     seen: Clock,
+    /// The precision of a HyperLogLog.
+    precision: Option<Precision>,
     segments: u64,
     sealed_bytes: u64,
     tail: Vec<Bytes>,
@@ -79,7 +81,8 @@ impl Log {
     /// The empty log of a base.
     pub fn new(folded: VectorClock, base: &State) -> Self {
         let seen = base.context().cloned().unwrap_or_default();
-        Self { sealed: folded.clone(), clock: folded.clone(), folded, seen, ..Self::default() }
+        let precision = if let State::Hll(hll) = base { Some(hll.precision()) } else { None };
+        Self { sealed: folded.clone(), clock: folded.clone(), folded, seen, precision, ..Self::default() }
     }
 
     /// What the copy has seen: the object's clock.
@@ -118,6 +121,19 @@ impl Log {
         self.bytes() > bytes_max
     }
 
+    /// What a request changes, if that does not depend on more than the log knows. `None`: the value
+    /// must be read. A HyperLogLog is lowered to `precision`, which is the one of the bucket.
+    pub fn delta(
+        &self,
+        request: &Request,
+        precision: Precision,
+        actor: &Actor,
+        context: Option<&Clock>,
+    ) -> Option<Delta> {
+        let precision = self.precision.map_or(precision, |known| known.min(precision));
+        Delta::without_state(request, &self.seen, precision, actor, context)
+    }
+
     /// Takes a record of a put, here or at another coordinator.
     pub fn offer(&mut self, record: &Record) -> Offered {
         if self.clock.contains(&record.dot) {
@@ -127,8 +143,11 @@ impl Log {
             return Offered::MissingPast;
         }
         self.clock.merge(&VectorClock::from_entries([record.dot.clone()]));
-        if let Some(after) = record.delta.after() {
-            self.seen.merge(after);
+        match &record.delta {
+            Delta::Set(delta) => self.seen.merge(delta.after()),
+            Delta::Map(delta) => self.seen.merge(delta.after()),
+            Delta::Hll(delta) => self.precision = self.precision.map(|known| known.min(delta.precision)),
+            Delta::Counter(_) | Delta::GSet(_) => {}
         }
         let bytes = record.to_bytes();
         self.tail_bytes += bytes.len();
@@ -220,6 +239,7 @@ impl Codec for Log {
         self.sealed.write(out);
         self.clock.write(out);
         self.seen.write(out);
+        out.byte(self.precision.map_or(0, Precision::bits));
         out.number(self.segments.into());
         out.number(self.sealed_bytes.into());
         self.tail.write(out);
@@ -231,10 +251,14 @@ impl Codec for Log {
         sealed.merge(&folded);
         clock.merge(&sealed);
         let seen = Clock::read(from)?;
+        let precision = match from.byte()? {
+            0 => None,
+            bits => Some(Precision::new(bits.into()).ok_or(BadBytes::Unexpected("precision"))?),
+        };
         let (segments, sealed_bytes) = (from.small()?, from.small()?);
         let tail = Vec::<Bytes>::read(from)?;
         let tail_bytes = tail.iter().map(Bytes::len).sum();
-        Ok(Self { folded, sealed, clock, seen, segments, sealed_bytes, tail, tail_bytes })
+        Ok(Self { folded, sealed, clock, seen, precision, segments, sealed_bytes, tail, tail_bytes })
     }
 }
 

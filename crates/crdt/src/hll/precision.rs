@@ -18,6 +18,11 @@ impl Precision {
         self.0
     }
 
+    /// Riak keeps fewer registers than this in a list, if no others have a value.
+    pub(crate) const fn riak_buffer_max(self) -> usize {
+        self.registers() / 40
+    }
+
     /// The number of registers.
     pub const fn registers(self) -> usize {
         1 << self.0

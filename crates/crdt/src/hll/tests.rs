@@ -59,6 +59,11 @@ fn the_bias_matters_where_it_is_large() {
 }
 
 #[test]
+fn sizes_are_those_of_riaks_statistics() {
+    assert_eq!([0, 4, 3_000].map(|count| with(14, 0..count).riak_bytes()), [48, 208, 12_288]);
+}
+
+#[test]
 fn bad_precisions_are_refused() {
     assert_eq!([0, 3, 17, u64::MAX].map(Precision::new), [None; 4]);
     assert_eq!(Precision::new(14), Some(Precision::DEFAULT));

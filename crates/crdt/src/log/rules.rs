@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{actor, bytes};
-use crate::{Delta, Precision, Refusal, Request, SetOp, Value};
+use crate::{Precision, Refusal, Request, SetOp, Value};
 use ombak_types::clock::Dot;
 use ombak_types::props::DataType;
 
@@ -124,7 +124,7 @@ fn a_removal_without_a_context_needs_the_value() {
     assert!(a.try_put(0, &[remove("x")]).is_err());
     a.put(0, &[add("x")]);
     let removal = Request::Set(vec![remove("x")]);
-    let quick = |context| Delta::without_state(&removal, a.log.seen(), Precision::DEFAULT, &actor(0), context);
+    let quick = |context| a.log.delta(&removal, Precision::DEFAULT, &actor(0), context);
     assert_eq!(quick(None), None);
     assert_eq!(
         quick(Some(a.log.seen())).as_ref(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{actor, requests};
-use crate::{Delta, Precision, Request, SetOp};
+use crate::{Precision, Request, SetOp};
 use ombak_types::clock::Dot;
 use ombak_types::props::DataType;
 use proptest::prelude::*;
@@ -120,7 +120,7 @@ impl World {
         let (copy, actor) = (&mut self.stored[at], actor(at));
         let log = copy.log();
         let planned = copy.state().delta(request, &actor, context.as_ref());
-        let quick = Delta::without_state(request, log.seen(), Precision::DEFAULT, &actor, context.as_ref());
+        let quick = log.delta(request, Precision::DEFAULT, &actor, context.as_ref());
         let Ok(delta) = planned else {
             assert_eq!(quick, None);
             return;
@@ -226,7 +226,7 @@ proptest! {
 
 fn add_of(log: &Log, member: &'static [u8], replica: usize) -> Record {
     let request = Request::Set(vec![SetOp::Add(Bytes::from_static(member))]);
-    let delta = Delta::without_state(&request, log.seen(), Precision::DEFAULT, &actor(replica), None).unwrap();
+    let delta = log.delta(&request, Precision::DEFAULT, &actor(replica), None).unwrap();
     let dot = Dot { counter: log.clock().counter(&actor(replica)) + 1, actor: actor(replica), stamp_secs: 0 };
     Record { before: log.clock().clone(), dot, delta }
 }
@@ -260,4 +260,21 @@ fn a_log_without_its_segments_is_not_folded() {
     assert_eq!(log.fold_into(&mut base.clone(), &[]), Err(BadLog::Gap));
     log.fold_into(&mut base, &[segment]).unwrap();
     assert_eq!(base.value(), crate::Value::Set(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]));
+}
+
+#[test]
+fn a_hyperloglog_takes_the_lower_precision_of_its_bucket() {
+    let precision = |bits| Precision::new(bits).unwrap();
+    let mut state = State::new(DataType::Hll, precision(12));
+    let mut log = Log::new(VectorClock::new(), &state);
+    let request = Request::Hll(vec![Bytes::from_static(b"a")]);
+    for (number, (bucket, expected)) in (1..).zip([(14, 12), (10, 10), (12, 10)]) {
+        let delta = log.delta(&request, precision(bucket), &actor(0), None).unwrap();
+        let dot = Dot { counter: number, actor: actor(0), stamp_secs: 0 };
+        log.offer(&Record { before: log.clock().clone(), dot, delta: delta.clone() });
+        state.merge_delta(&delta).unwrap();
+        let State::Hll(hll) = &state else { unreachable!() };
+        assert_eq!(hll.precision(), precision(expected));
+        assert_eq!(Log::from_bytes(&log.to_bytes()), Ok(log.clone()));
+    }
 }

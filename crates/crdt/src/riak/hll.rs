@@ -69,7 +69,7 @@ pub(super) fn write(hll: &Hll) -> Vec<u8> {
     let set: Vec<(usize, u8)> = registers.iter().copied().enumerate().filter(|(_, value)| *value > 0).collect();
     let int = |number: usize| Term::Int(number as i64);
     // The sizes from which Riak's library changes the form.
-    let (buffer_max, list_max) = (precision.registers() / 40, (precision.registers() / 20).max(16));
+    let (buffer_max, list_max) = (precision.riak_buffer_max(), (precision.registers() / 20).max(16));
     let form = if set.len() < buffer_max {
         let len = set.len();
         let list = set.into_iter().map(|(index, value)| Term::pair(int(index), int(value.into()))).collect();

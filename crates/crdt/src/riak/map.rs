@@ -7,6 +7,9 @@
 //! Contents: a counter is `{Clock, [{Actor, {Event, Added, Subtracted}}]}`, a register `{Value,
 //! Time}`, a flag `{Clock, [Dot], [Context]}`, and sets and maps are as at the top.
 //!
+//! The decoder of terms bounds how deep terms nest. So maps are read if they nest ten deep in
+//! version 1, and five deep in version 2, whose dictionaries nest too.
+//!
 //! Here the contents of a field's dots are merged into one when they are read. What Riak defers
 //! inside a field waits at the top.
 

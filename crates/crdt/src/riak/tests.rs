@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{actor, bytes, hex};
-use crate::{Clock, Field, FieldType, FieldValue};
+use crate::{Clock, Field, FieldType, FieldValue, MAP_DEPTH_MAX};
 use ombak_types::etf::{self, Term};
 
 /// A counter of Riak 1.4 that counted 15 up and 2 down, as read through the URL of objects
@@ -126,4 +126,25 @@ fn content_types_are_riaks() {
     let set = crate::GSet::from_iter([bytes("a")]);
     assert_eq!(RiakValue::GSet(set).content_type(), "application/riak_gset");
     assert_eq!(read(LEGACY_COUNTER).content_type(), "application/riak_counter");
+}
+
+/// A map in a map, and so on.
+fn nested(depth: usize) -> Map {
+    let field = || Field::new("m", FieldType::Map);
+    let op = (1..depth)
+        .fold(crate::FieldOp::Map(Vec::new()), |op, _| crate::FieldOp::Map(vec![crate::MapOp::Update(field(), op)]));
+    let mut map = Map::new();
+    let delta = map.delta(&[crate::MapOp::Update(field(), op)], &actor(0), None).unwrap();
+    map.merge_delta(&delta).unwrap();
+    map
+}
+
+#[test]
+fn maps_nest_ten_deep_in_riaks_bytes() {
+    let read = |map: &Map| RiakValue::from_bytes(&RiakValue::Map(map.clone()).to_bytes());
+    assert_eq!(read(&nested(10)), Ok(RiakValue::Map(nested(10))));
+    assert_eq!(read(&nested(11)), Err(BadBytes::BadTerm(etf::EtfError::TooDeep)));
+    check_forms(&nested(5));
+    let state = crate::State::Map(nested(MAP_DEPTH_MAX - 1));
+    assert_eq!(crate::State::from_bytes(&state.to_bytes()), Ok(state));
 }
