@@ -121,8 +121,8 @@ impl Log {
         self.bytes() > bytes_max
     }
 
-    /// What a request changes, if that does not depend on more than the log knows. `None`: the value
-    /// must be read. A HyperLogLog is lowered to `precision`, which is the one of the bucket.
+    /// What a request changes, if that does not depend on more than the log knows. `None`: the
+    /// value must be read. A HyperLogLog is lowered to `precision`, which is the one of the bucket.
     pub fn delta(
         &self,
         request: &Request,
