@@ -69,7 +69,9 @@ impl Clock {
 
     /// Adds the events of another clock.
     pub fn merge(&mut self, other: &Self) {
-        other.iter().for_each(|dot| self.see(dot));
+        if !self.descends(other) {
+            *self = self.iter().chain(other.iter()).collect();
+        }
     }
 
     fn find(&self, actor: &Actor) -> Result<usize, usize> {
@@ -80,8 +82,10 @@ impl Clock {
 impl<'a> FromIterator<&'a Dot> for Clock {
     /// The clock that has seen these events, and all earlier ones of their actors.
     fn from_iter<I: IntoIterator<Item = &'a Dot>>(dots: I) -> Self {
-        let mut clock = Self::new();
-        dots.into_iter().for_each(|dot| clock.see(dot));
-        clock
+        let mut entries: Vec<Dot> = dots.into_iter().filter(|dot| dot.count > 0).cloned().collect();
+        // Of each actor the newest event comes first, and stays.
+        entries.sort_by(|a, b| a.actor.cmp(&b.actor).then(b.count.cmp(&a.count)));
+        entries.dedup_by(|later, kept| later.actor == kept.actor);
+        Self { entries }
     }
 }

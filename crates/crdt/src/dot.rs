@@ -12,6 +12,9 @@ pub struct Dot {
 }
 
 impl Dot {
+    /// The largest count from outside. No actor reaches it, and counting on cannot overflow.
+    pub(crate) const COUNT_MAX: u64 = 1 << 62;
+
     /// Creates a dot.
     pub fn new(actor: Actor, count: u64) -> Self {
         Self { actor, count }

@@ -60,18 +60,9 @@ impl<V: Clone + Ord> DotMap<V> {
     /// The merge of two copies: what both have, and what one has and the other has not seen. What
     /// one copy has seen and does not have, it has removed or replaced.
     pub(crate) fn join(&self, clock: &Clock, other: &Self, other_clock: &Clock) -> Self {
-        let mut joined = Self::default();
-        for (dot, value) in self.iter() {
-            if other.contains(dot) || !other_clock.has_seen(dot) {
-                joined.entries.push((dot.clone(), value.clone()));
-            }
-        }
-        for (dot, value) in other.iter() {
-            if self.contains(dot) || !clock.has_seen(dot) {
-                joined.insert(dot.clone(), value.clone());
-            }
-        }
-        joined
+        let ours = self.iter().filter(|(dot, _)| other.contains(dot) || !other_clock.has_seen(dot));
+        let theirs = other.iter().filter(|(dot, _)| self.contains(dot) || !clock.has_seen(dot));
+        ours.chain(theirs).map(|(dot, value)| (dot.clone(), value.clone())).collect()
     }
 
     fn contains(&self, dot: &Dot) -> bool {
@@ -81,9 +72,11 @@ impl<V: Clone + Ord> DotMap<V> {
 
 impl<V: Clone + Ord> FromIterator<(Dot, V)> for DotMap<V> {
     fn from_iter<I: IntoIterator<Item = (Dot, V)>>(entries: I) -> Self {
-        let mut map = Self::default();
-        entries.into_iter().for_each(|(dot, value)| map.insert(dot, value));
-        map
+        let mut entries: SmallVec<[(Dot, V); 1]> = entries.into_iter().collect();
+        // Of each dot the largest value comes first, and stays.
+        entries.sort_by(|(a, value_a), (b, value_b)| a.cmp(b).then_with(|| value_b.cmp(value_a)));
+        entries.dedup_by(|(later, _), (kept, _)| later == kept);
+        Self { entries }
     }
 }
 

@@ -40,12 +40,6 @@ impl Members {
         self.by_name.insert(name, dots);
     }
 
-    /// Adds dots to a member.
-    pub(crate) fn add(&mut self, name: Bytes, dots: impl IntoIterator<Item = Dot>) {
-        let known = self.by_name.entry(name).or_default();
-        dots.into_iter().for_each(|dot| known.insert(dot, ()));
-    }
-
     /// Removes from a member what a context has seen.
     pub(crate) fn remove(&mut self, name: &Bytes, context: &Clock) {
         let Some(dots) = self.by_name.get_mut(name) else { return };

@@ -5,9 +5,6 @@ use crate::{BadBytes, Clock, Dot, MAP_DEPTH_MAX};
 use bytes::Bytes;
 use ombak_types::Actor;
 
-/// The largest number of an event: no actor reaches it, and counting on cannot overflow.
-const COUNT_MAX: u64 = 1 << 62;
-
 /// Reads values one after the other.
 pub(crate) struct Reader {
     bytes: Bytes,
@@ -81,7 +78,7 @@ impl Reader {
     pub(crate) fn dot(&mut self) -> Result<Dot, BadBytes> {
         let number = self.actor()?;
         let count = self.small()?;
-        if count > COUNT_MAX {
+        if count > Dot::COUNT_MAX {
             return Err(BadBytes::TooLarge);
         }
         let newest = &mut self.actors[number];

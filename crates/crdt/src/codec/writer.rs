@@ -2,12 +2,15 @@
 
 use bytes::Bytes;
 use ombak_types::Actor;
+use std::collections::BTreeMap;
 
 /// Writes values one after the other.
 #[derive(Default)]
 pub(crate) struct Writer {
     out: Vec<u8>,
-    actors: Vec<Actor>,
+    /// The actors with their numbers.
+    actors: BTreeMap<Actor, usize>,
+    last: Option<(Actor, usize)>,
 }
 
 impl Writer {
@@ -35,11 +38,15 @@ impl Writer {
 
     /// An actor: its number. The next free number introduces a new actor, whose bytes follow.
     pub(crate) fn actor(&mut self, actor: &Actor) {
-        // Dots of one actor come in runs, and values have few actors.
-        let known = self.actors.iter().rposition(|known| known == actor);
-        self.len(known.unwrap_or(self.actors.len()));
-        if known.is_none() {
-            self.actors.push(actor.clone());
+        // Dots of one actor come in runs.
+        if let Some((_, number)) = self.last.as_ref().filter(|(last, _)| last == actor) {
+            return self.len(*number);
+        }
+        let next = self.actors.len();
+        let number = *self.actors.entry(actor.clone()).or_insert(next);
+        self.last = Some((actor.clone(), number));
+        self.len(number);
+        if number == next {
             self.bytes(actor.as_bytes());
         }
     }

@@ -1,11 +1,11 @@
 //! What the fields of a map hold.
 
 use super::fields::Fields;
-use crate::Clock;
 use crate::counter::Tally;
 use crate::dot_map::{DotMap, Dots};
 use crate::field::FieldType;
 use crate::members::Members;
+use crate::{Clock, Dot};
 use bytes::Bytes;
 use ombak_types::Actor;
 
@@ -68,14 +68,14 @@ impl Content {
         }
     }
 
-    /// Lets a clock see all dots.
-    pub(crate) fn show_to(&self, clock: &mut Clock) {
+    /// Adds all dots to a list.
+    pub(crate) fn list_dots<'a>(&'a self, dots: &mut Vec<&'a Dot>) {
         match self {
-            Self::Counter(tallies) => tallies.dots().for_each(|dot| clock.see(dot)),
-            Self::Register(values) => values.dots().for_each(|dot| clock.see(dot)),
-            Self::Map(fields) => fields.show_to(clock),
-            Self::Flag(dots) => dots.dots().for_each(|dot| clock.see(dot)),
-            Self::Set(members) => members.dots().for_each(|dot| clock.see(dot)),
+            Self::Counter(tallies) => dots.extend(tallies.dots()),
+            Self::Register(values) => dots.extend(values.dots()),
+            Self::Map(fields) => fields.list_dots(dots),
+            Self::Flag(enabled) => dots.extend(enabled.dots()),
+            Self::Set(members) => dots.extend(members.dots()),
         }
     }
 }

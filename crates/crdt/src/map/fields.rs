@@ -2,9 +2,9 @@
 
 use super::content::Content;
 use super::removal::{Removal, Target};
-use crate::Clock;
 use crate::dot_map::Dots;
 use crate::field::Field;
+use crate::{Clock, Dot};
 use std::collections::BTreeMap;
 
 /// A field that is in a map.
@@ -131,11 +131,11 @@ impl Fields {
         }
     }
 
-    /// Lets a clock see all dots.
-    pub(crate) fn show_to(&self, clock: &mut Clock) {
+    /// Adds all dots to a list.
+    pub(crate) fn list_dots<'a>(&'a self, dots: &mut Vec<&'a Dot>) {
         for entry in self.by_field.values() {
-            entry.presence.dots().for_each(|dot| clock.see(dot));
-            entry.content.show_to(clock);
+            dots.extend(entry.presence.dots());
+            entry.content.list_dots(dots);
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::map::{Assignment, Content, Entry, Fields, Removal, Target};
 use crate::{BadBytes, Clock, Dot, Field, FieldType, MAP_DEPTH_MAX, Map};
 use bytes::Bytes;
 use ombak_types::etf::Term;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 const TAG: u8 = 77;
 
@@ -30,7 +30,9 @@ pub(super) fn read(payload: &Payload<'_>) -> Result<Map, BadBytes> {
     payload.expect(TAG, &[1, 2, 3])?;
     let mut reader = Reader::default();
     let (mut clock, fields) = reader.map(&payload.term()?)?;
-    fields.show_to(&mut clock);
+    let mut dots = Vec::new();
+    fields.list_dots(&mut dots);
+    clock.merge(&dots.into_iter().collect());
     let mut map = Map { clock, fields, deferred: reader.deferred };
     map.apply_deferred();
     Ok(map)
@@ -76,7 +78,9 @@ impl Reader {
         for (dot, content) in terms::pairs(contents)? {
             let dot = terms::dot(&dot)?;
             let (mut clock, content) = self.content(kind, &content, &dot)?;
-            content.show_to(&mut clock);
+            let mut dots = Vec::new();
+            content.list_dots(&mut dots);
+            clock.merge(&dots.into_iter().collect());
             merged.join(&seen, &content, &clock, false);
             seen.merge(&clock);
             presence.insert(dot, ());
@@ -153,15 +157,30 @@ fn tombstone_clock(kind: FieldType, term: &Term) -> Result<Clock, BadBytes> {
 }
 
 pub(super) fn write(map: &Map) -> Vec<u8> {
-    let mut writer = Writer { map, path: Vec::new() };
+    let mut writer = Writer { map, waiting: BTreeMap::new(), path: Vec::new() };
+    for (context, removals) in map.deferred.iter() {
+        for removal in removals {
+            writer.waiting.entry(place_of(removal)).or_default().push((context, removal));
+        }
+    }
     let term = writer.fields(&map.fields);
     payload::of_term(TAG, 1, &term)
+}
+
+/// Where Riak keeps a removal: that of a field in the map around it, others in the field.
+fn place_of(removal: &Removal) -> &[Field] {
+    match (&removal.target, removal.path.split_last()) {
+        (Target::Field, Some((_, above))) => above,
+        _ => &removal.path,
+    }
 }
 
 /// Writes a tree in version 1. Each dot of a field gets the whole content: merged they are the same
 /// again, and whoever removes one of them leaves the others with a tombstone.
 struct Writer<'a> {
     map: &'a Map,
+    /// The removals that wait, by the places where Riak keeps them.
+    waiting: BTreeMap<&'a [Field], Vec<(&'a Clock, &'a Removal)>>,
     path: Vec<Field>,
 }
 
@@ -178,9 +197,9 @@ impl Writer<'_> {
             Term::pair(field_term(field), value)
         });
         let written = written.collect();
-        let deferred = self.waiting(|removal| match (&removal.target, removal.path.split_last()) {
-            (Target::Field, Some((last, above))) if above == self.path => Some(field_term(last)),
-            _ => None,
+        let deferred = self.waiting(|removal| match &removal.target {
+            Target::Field => removal.path.last().map(field_term),
+            Target::Flag | Target::Member(_) => None,
         });
         Term::Tuple(vec![self.clock(), Term::List(written), dictionary(deferred)])
     }
@@ -214,17 +233,15 @@ impl Writer<'_> {
             }
             Content::Map(fields) => self.fields(fields),
             Content::Flag(dots) => {
-                let waiting = self.waiting(|removal| self.is_here(removal, &Target::Flag).then(Term::nil));
+                let waiting = self.waiting(|removal| (removal.target == Target::Flag).then(Term::nil));
                 let contexts = waiting.keys().map(|context| terms::clock_term(context)).collect();
                 Term::Tuple(vec![self.clock(), terms::dots_term(dots), Term::List(contexts)])
             }
             Content::Set(members) => {
                 let mut deferred = Deferred::default();
-                for (context, removals) in self.map.deferred.iter() {
-                    for removal in removals.iter().filter(|removal| removal.path == self.path) {
-                        if let Target::Member(member) = &removal.target {
-                            deferred.insert(context, member.clone());
-                        }
+                for (context, removal) in self.here() {
+                    if let Target::Member(member) = &removal.target {
+                        deferred.insert(context, member.clone());
                     }
                 }
                 set::term(&self.map.clock, members, &deferred)
@@ -232,15 +249,20 @@ impl Writer<'_> {
         }
     }
 
-    fn is_here(&self, removal: &Removal, target: &Target) -> bool {
-        removal.path == self.path && removal.target == *target
+    /// The removals that wait at the path.
+    fn here(&self) -> &[(&Clock, &Removal)] {
+        self.waiting.get(&self.path[..]).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The removals that `pick` takes, by their contexts.
+    /// Those of them that `pick` takes, by their contexts.
     fn waiting(&self, pick: impl Fn(&Removal) -> Option<Term>) -> BTreeMap<&Clock, Vec<Term>> {
-        let picked = |removals: &BTreeSet<Removal>| removals.iter().filter_map(&pick).collect::<Vec<_>>();
-        let waiting = self.map.deferred.iter().map(|(context, removals)| (context, picked(removals)));
-        waiting.filter(|(_, picked)| !picked.is_empty()).collect()
+        let mut picked: BTreeMap<&Clock, Vec<Term>> = BTreeMap::new();
+        for (context, removal) in self.here() {
+            if let Some(term) = pick(removal) {
+                picked.entry(context).or_default().push(term);
+            }
+        }
+        picked
     }
 }
 

@@ -9,13 +9,14 @@ use crate::members::Members;
 use crate::{BadBytes, Clock, Set};
 use bytes::Bytes;
 use ombak_types::etf::Term;
+use std::collections::BTreeSet;
 
 const TAG: u8 = 75;
 
 pub(super) fn read(payload: &Payload<'_>) -> Result<Set, BadBytes> {
     payload.expect(TAG, &[1, 2])?;
     let (mut clock, members, deferred) = parts(&payload.term()?)?;
-    members.dots().for_each(|dot| clock.see(dot));
+    clock.merge(&members.dots().collect());
     let mut set = Set { clock, members, deferred };
     set.apply_deferred();
     Ok(set)
@@ -32,7 +33,7 @@ fn read_members(term: &Term) -> Result<Members, BadBytes> {
     for (name, dots) in terms::pairs(term)? {
         let dots = terms::dots(&dots)?;
         if !dots.is_empty() {
-            members.add(terms::binary(&name)?, dots.dots().cloned());
+            members.set(terms::binary(&name)?, dots);
         }
     }
     Ok(members)
@@ -56,7 +57,7 @@ pub(super) fn write(set: &Set) -> Vec<u8> {
 /// The term of version 1.
 pub(super) fn term(clock: &Clock, members: &Members, deferred: &Deferred<Bytes>) -> Term {
     let member = |(name, dots): (&Bytes, _)| Term::pair(Term::Binary(name.clone()), terms::dots_term(dots));
-    let removal = |(context, removed): (&Clock, &std::collections::BTreeSet<Bytes>)| {
+    let removal = |(context, removed): (&Clock, &BTreeSet<Bytes>)| {
         let removed = removed.iter().map(|member| Term::Binary(member.clone())).collect();
         Term::pair(terms::clock_term(context), Term::List(removed))
     };

@@ -8,9 +8,6 @@ use num_bigint::BigInt;
 use ombak_types::Actor;
 use ombak_types::etf::Term;
 
-/// The largest number of an event: no actor reaches it, and counting on cannot overflow.
-const COUNT_MAX: u64 = 1 << 62;
-
 pub(super) fn actor(term: &Term) -> Result<Actor, BadBytes> {
     match term {
         Term::Binary(bytes) => Actor::try_new(bytes).ok_or(BadBytes::TooLarge),
@@ -24,7 +21,7 @@ pub(super) fn actor_term(actor: &Actor) -> Term {
 
 pub(super) fn count(term: &Term) -> Result<u64, BadBytes> {
     let count = term.as_u64().ok_or(BadBytes::Unexpected("count"))?;
-    if count <= COUNT_MAX { Ok(count) } else { Err(BadBytes::TooLarge) }
+    if count <= Dot::COUNT_MAX { Ok(count) } else { Err(BadBytes::TooLarge) }
 }
 
 /// A number of a tally.

@@ -148,3 +148,36 @@ fn maps_nest_ten_deep_in_riaks_bytes() {
     let state = crate::State::Map(nested(MAP_DEPTH_MAX - 1));
     assert_eq!(crate::State::from_bytes(&state.to_bytes()), Ok(state));
 }
+
+/// What takes time with the square of the bytes does not end here.
+#[test]
+fn many_actors_and_dots_take_little_time() {
+    const ACTORS: i64 = 50_000;
+    let dot = |number: i64| Term::pair(Term::binary(&number.to_be_bytes()), Term::Int(1));
+    let member = |number: i64| Term::pair(Term::binary(&number.to_be_bytes()), list(&[dot(number)]));
+    let all_dots = Term::List((0..ACTORS).rev().map(dot).collect());
+    let members = (0..ACTORS).rev().map(member).chain([Term::pair(Term::binary(b"all"), all_dots)]).collect();
+    let term = Term::Tuple(vec![Term::nil(), Term::List(members), Term::nil()]);
+    let stored = [&b"E\x02\0\0\0\x0eriak_dt_orswotK\x01"[..], &etf::encode(&term)].concat();
+    let value = RiakValue::from_bytes(&stored).unwrap();
+    let mut state = crate::State::from(value.clone());
+    assert_eq!(state.context().map(Clock::len), Some(ACTORS as usize));
+    assert_eq!(RiakValue::from_bytes(&value.to_bytes()), Ok(value));
+    assert_eq!(crate::State::from_bytes(&state.to_bytes()), Ok(state.clone()));
+    let other = state.clone();
+    state.merge(&other).unwrap();
+    assert_eq!(state, other);
+}
+
+#[test]
+fn many_waiting_removals_are_written_in_little_time() {
+    let context: Clock = [&crate::Dot::new(actor(9), 1)].into_iter().collect();
+    let op = |number: usize| crate::MapOp::Remove(Field::new(number.to_string(), FieldType::Set));
+    let update = |number: usize| {
+        crate::MapOp::Update(Field::new(number.to_string(), FieldType::Set), crate::FieldOp::Set(Vec::new()))
+    };
+    let ops: Vec<crate::MapOp> = (0..30_000).map(op).chain((0..30_000).map(update)).collect();
+    let mut map = Map::new();
+    map.merge_delta(&map.delta(&ops, &actor(0), Some(&context)).unwrap()).unwrap();
+    assert_eq!(RiakValue::from_bytes(&RiakValue::Map(map.clone()).to_bytes()), Ok(RiakValue::Map(map)));
+}
