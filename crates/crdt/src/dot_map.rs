@@ -2,6 +2,7 @@
 
 use crate::{Clock, Dot};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 
 /// Values by the dot of the event that wrote them. A member of a set has `()` as its values.
 ///
@@ -60,22 +61,37 @@ impl<V: Clone + Ord> DotMap<V> {
     /// The merge of two copies: what both have, and what one has and the other has not seen. What
     /// one copy has seen and does not have, it has removed or replaced.
     pub(crate) fn join(&self, clock: &Clock, other: &Self, other_clock: &Clock) -> Self {
-        let ours = self.iter().filter(|(dot, _)| other.contains(dot) || !other_clock.has_seen(dot));
-        let theirs = other.iter().filter(|(dot, _)| self.contains(dot) || !clock.has_seen(dot));
-        ours.chain(theirs).map(|(dot, value)| (dot.clone(), value.clone())).collect()
-    }
-
-    fn contains(&self, dot: &Dot) -> bool {
-        self.entries.binary_search_by(|(other, _)| other.cmp(dot)).is_ok()
+        let mut joined = Self::default();
+        let (mut ours, mut theirs) = (self.iter().peekable(), other.iter().peekable());
+        loop {
+            let order = match (ours.peek(), theirs.peek()) {
+                (Some((ours, _)), Some((theirs, _))) => ours.cmp(theirs),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return joined,
+            };
+            let (our, their) = (ours.next_if(|_| order.is_le()), theirs.next_if(|_| order.is_ge()));
+            let kept = match (our, their) {
+                (Some((dot, our)), Some((_, their))) => Some((dot, our.max(their))),
+                (our, their) => {
+                    let our = our.filter(|(dot, _)| !other_clock.has_seen(dot));
+                    our.or(their.filter(|(dot, _)| !clock.has_seen(dot)))
+                }
+            };
+            joined.entries.extend(kept.map(|(dot, value)| (dot.clone(), value.clone())));
+        }
     }
 }
 
 impl<V: Clone + Ord> FromIterator<(Dot, V)> for DotMap<V> {
     fn from_iter<I: IntoIterator<Item = (Dot, V)>>(entries: I) -> Self {
         let mut entries: SmallVec<[(Dot, V); 1]> = entries.into_iter().collect();
-        // Of each dot the largest value comes first, and stays.
-        entries.sort_by(|(a, value_a), (b, value_b)| a.cmp(b).then_with(|| value_b.cmp(value_a)));
-        entries.dedup_by(|(later, _), (kept, _)| later == kept);
+        // What was stored is in order already.
+        if !entries.is_sorted_by(|(a, _), (b, _)| a < b) {
+            // Of each dot the largest value comes first, and stays.
+            entries.sort_by(|(a, value_a), (b, value_b)| a.cmp(b).then_with(|| value_b.cmp(value_a)));
+            entries.dedup_by(|(later, _), (kept, _)| later == kept);
+        }
         Self { entries }
     }
 }

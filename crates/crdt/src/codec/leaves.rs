@@ -126,7 +126,11 @@ impl<V: Codec + Clone + Ord> Codec for DotMap<V> {
     }
 
     fn read(from: &mut Reader) -> Result<Self, BadBytes> {
-        read_all::<(Dot, V), _>(from)
+        // Most members have one dot.
+        match from.len()? {
+            1 => Ok(Self::of(Dot::read(from)?, V::read(from)?)),
+            len => (0..len).map(|_| <(Dot, V)>::read(from)).collect(),
+        }
     }
 }
 
