@@ -112,16 +112,22 @@ fn another_version_is_refused() {
 
 #[test]
 fn nesting_and_lengths_are_bounded() {
-    // A map with one field, whose content is a map, and so on.
-    let dot = [1, 0, 1, b'a', 1];
-    let level = [&[1, 3, 1, b'm'][..], &dot].concat();
-    let deep = [&[VERSION, 3, 0][..], &level.repeat(100)].concat();
-    assert!(State::from_bytes(&deep.into()).is_err());
+    // A map with one field, whose content is a map, and so on. The first dot brings its actor.
+    let (first, next) = ([1, 3, 1, b'm', 1, 0, 1, b'a', 1], [1, 3, 1, b'm', 1, 0, 1]);
+    let nested = |depth: usize| {
+        let bytes = [&[VERSION, 3, 0][..], &first, &next.repeat(depth - 1), &[0, 0]].concat();
+        State::from_bytes(&bytes.into())
+    };
+    assert!(nested(crate::MAP_DEPTH_MAX - 1).is_ok());
+    assert_eq!(nested(crate::MAP_DEPTH_MAX), Err(BadBytes::TooDeep));
+    assert_eq!(nested(100_000), Err(BadBytes::TooDeep));
     assert_eq!(State::from_bytes(&vec![VERSION, 2, 0, 0xff, 0xff, 0xff, 0x7f].into()), Err(BadBytes::CutShort));
     let mut writer = Writer::default();
     writer.number(u128::MAX);
     assert_eq!(Reader::new(writer.finish()).number(), Ok(u128::MAX));
     assert_eq!(Reader::new(Bytes::from_static(&[0xff; 19])).number(), Err(BadBytes::TooLarge));
+    let beyond = [&[0xff; 18][..], &[0x04]].concat();
+    assert_eq!(Reader::new(beyond.into()).number(), Err(BadBytes::TooLarge));
 }
 
 /// A set or a map with an empty clock, and in it what is given.

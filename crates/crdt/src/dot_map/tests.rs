@@ -17,3 +17,10 @@ fn what_one_copy_has_seen_and_does_not_have_is_gone() {
     assert_eq!(dots(&[1, 2, 3]).join(&clock(3), &dots(&[1]), &clock(2)), dots(&[1, 3]));
     assert_eq!(dots(&[1]).join(&clock(2), &dots(&[1, 2, 3]), &clock(3)), dots(&[1, 3]));
 }
+
+#[test]
+fn of_values_in_any_order_each_dot_has_the_largest() {
+    let dot = |count| Dot::new(actor(0), count);
+    let map: DotMap<u8> = [(dot(2), 1), (dot(1), 5), (dot(2), 3), (dot(1), 4)].into_iter().collect();
+    assert_eq!(map.iter().map(|(dot, value)| (dot.count, *value)).collect::<Vec<_>>(), [(1, 5), (2, 3)]);
+}

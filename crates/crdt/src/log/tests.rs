@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{actor, requests};
-use crate::{Precision, Request, SetOp};
+use crate::{Delta, HllDelta, Precision, Request, SetOp};
 use ombak_types::clock::Dot;
 use ombak_types::props::DataType;
 use proptest::prelude::*;
@@ -312,6 +312,8 @@ fn a_hyperloglog_takes_the_lower_precision_of_its_bucket() {
     let request = Request::Hll(vec![Bytes::from_static(b"a")]);
     for (number, (bucket, expected)) in (1..).zip([(14, 12), (10, 10), (12, 10)]) {
         let delta = log.delta(&request, precision(bucket), &actor(0), None).unwrap();
+        // A delta of a higher precision would be folded, and go to another register.
+        assert_eq!(delta, Delta::Hll(HllDelta::of_members(precision(expected), [b"a"])));
         let dot = Dot { counter: number, actor: actor(0), stamp_secs: 0 };
         log.offer(&Record { before: log.clock().clone(), dot, delta: delta.clone() });
         state.merge_delta(&delta).unwrap();
