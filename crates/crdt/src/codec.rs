@@ -9,7 +9,7 @@
 //! ```text
 //! state   = 01, kind, content           kind = 1 counter, 2 set, 3 map, 4 gset, 5 hll
 //! record  = 01, object clock, event, kind, delta
-//! log     = 01, folded, sealed, copy (object clocks), clock, precision or 0, segments,
+//! log     = 01, kind, folded, sealed, copy (object clocks), clock, precision or 0, segments,
 //!           sealed bytes, tail*
 //! number  = LEB128                      text = number of bytes, bytes
 //! X*      = number of X, X …

@@ -2,6 +2,7 @@
 
 use crate::{Clock, CounterDelta, GSet, GSetDelta, HllDelta, MapDelta, Precision, Request, Set, SetDelta};
 use ombak_types::Actor;
+use ombak_types::props::DataType;
 
 /// What a request changed in a value of any data type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,27 @@ pub enum Delta {
 }
 
 impl Delta {
+    /// The data type.
+    pub fn kind(&self) -> DataType {
+        match self {
+            Self::Counter(_) => DataType::Counter,
+            Self::Set(_) => DataType::Set,
+            Self::GSet(_) => DataType::Gset,
+            Self::Map(_) => DataType::Map,
+            Self::Hll(_) => DataType::Hll,
+        }
+    }
+
+    /// What the delta builds on and what a value has seen when it is merged; `None` for types that
+    /// do not know.
+    pub(crate) fn clocks(&self) -> Option<(&Clock, &Clock)> {
+        match self {
+            Self::Set(delta) => Some((&delta.before, &delta.after)),
+            Self::Map(delta) => Some((&delta.before, &delta.after)),
+            Self::Counter(_) | Self::GSet(_) | Self::Hll(_) => None,
+        }
+    }
+
     /// What a request changes, if that does not depend on more than what the value has seen, and
     /// for a HyperLogLog on its precision. `None`: the value must be read.
     pub(crate) fn without_state(

@@ -3,6 +3,7 @@
 use crate::codec::{self, Codec, Reader, Writer};
 use crate::{BadBytes, Clock, Delta, Precision, Record, Request, State};
 use bytes::Bytes;
+use ombak_types::props::DataType;
 use ombak_types::{Actor, VectorClock};
 
 /// The bytes of records that are kept with the object's head, and written again with each put. When
@@ -26,8 +27,9 @@ pub const LOG_PART: usize = 8;
 ///
 /// Invariants: Each record builds only on the base and on records before it. `clock` has seen what
 /// `sealed` has seen, and that what `folded` has seen.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Log {
+    kind: DataType,
     /// What the base has seen.
     folded: VectorClock,
     /// What the base and the sealed segments have seen.
@@ -53,6 +55,8 @@ pub enum Offered {
     Known,
     /// The copy has not seen what it builds on: what lies between, or the whole state, is needed.
     MissingPast,
+    /// It is of another data type than the value.
+    WrongType,
 }
 
 /// What another copy lacks of this one.
@@ -82,7 +86,23 @@ impl Log {
     pub fn new(folded: VectorClock, base: &State) -> Self {
         let seen = base.context().cloned().unwrap_or_default();
         let precision = if let State::Hll(hll) = base { Some(hll.precision()) } else { None };
-        Self { sealed: folded.clone(), clock: folded.clone(), folded, seen, precision, ..Self::default() }
+        Self {
+            kind: base.kind(),
+            sealed: folded.clone(),
+            clock: folded.clone(),
+            folded,
+            seen,
+            precision,
+            segments: 0,
+            sealed_bytes: 0,
+            tail: Vec::new(),
+            tail_bytes: 0,
+        }
+    }
+
+    /// The data type.
+    pub fn kind(&self) -> DataType {
+        self.kind
     }
 
     /// What the copy has seen: the object's clock.
@@ -139,15 +159,19 @@ impl Log {
         if self.clock.contains(&record.dot) {
             return Offered::Known;
         }
-        if !self.clock.descends(&record.before) {
+        if record.delta.kind() != self.kind {
+            return Offered::WrongType;
+        }
+        let clocks = record.delta.clocks();
+        if !self.clock.descends(&record.before) || clocks.is_some_and(|(before, _)| !self.seen.descends(before)) {
             return Offered::MissingPast;
         }
         self.clock.merge(&VectorClock::from_entries([record.dot.clone()]));
-        match &record.delta {
-            Delta::Set(delta) => self.seen.merge(delta.after()),
-            Delta::Map(delta) => self.seen.merge(delta.after()),
-            Delta::Hll(delta) => self.precision = self.precision.map(|known| known.min(delta.precision)),
-            Delta::Counter(_) | Delta::GSet(_) => {}
+        if let Some((_, after)) = clocks {
+            self.seen.merge(after);
+        }
+        if let Delta::Hll(delta) = &record.delta {
+            self.precision = self.precision.map(|known| known.min(delta.precision));
         }
         let bytes = record.to_bytes();
         self.tail_bytes += bytes.len();
@@ -235,6 +259,7 @@ impl Log {
 
 impl Codec for Log {
     fn write(&self, out: &mut Writer) {
+        self.kind.write(out);
         self.folded.write(out);
         self.sealed.write(out);
         self.clock.write(out);
@@ -246,6 +271,7 @@ impl Codec for Log {
     }
 
     fn read(from: &mut Reader) -> Result<Self, BadBytes> {
+        let kind = DataType::read(from)?;
         let (folded, mut sealed, mut clock) =
             (VectorClock::read(from)?, VectorClock::read(from)?, VectorClock::read(from)?);
         sealed.merge(&folded);
@@ -258,7 +284,7 @@ impl Codec for Log {
         let (segments, sealed_bytes) = (from.small()?, from.small()?);
         let tail = Vec::<Bytes>::read(from)?;
         let tail_bytes = tail.iter().map(Bytes::len).sum();
-        Ok(Self { folded, sealed, clock, seen, precision, segments, sealed_bytes, tail, tail_bytes })
+        Ok(Self { kind, folded, sealed, clock, seen, precision, segments, sealed_bytes, tail, tail_bytes })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::riak::{dense_registers, read_dense_registers};
 use crate::{BadBytes, Clock, Counter, Delta, GSet, Hll, HllDelta, Map, MapDelta, Precision, Set, SetDelta, State};
 use bytes::Bytes;
 use ombak_types::Actor;
+use ombak_types::props::DataType;
 
 impl Codec for Counter {
     fn write(&self, out: &mut Writer) {
@@ -187,59 +188,71 @@ impl Codec for HllDelta {
 }
 
 /// The numbers of the data types. They are stored, so they stay.
-const COUNTER: u8 = 1;
-const SET: u8 = 2;
-const MAP: u8 = 3;
-const GSET: u8 = 4;
-const HLL: u8 = 5;
-
-impl Codec for State {
+impl Codec for DataType {
     fn write(&self, out: &mut Writer) {
-        match self {
-            Self::Counter(counter) => write_as(COUNTER, counter, out),
-            Self::Set(set) => write_as(SET, set, out),
-            Self::Map(map) => write_as(MAP, map, out),
-            Self::GSet(set) => write_as(GSET, set, out),
-            Self::Hll(hll) => write_as(HLL, hll, out),
-        }
+        out.byte(match self {
+            Self::Counter => 1,
+            Self::Set => 2,
+            Self::Map => 3,
+            Self::Gset => 4,
+            Self::Hll => 5,
+        });
     }
 
     fn read(from: &mut Reader) -> Result<Self, BadBytes> {
         match from.byte()? {
-            COUNTER => Codec::read(from).map(Self::Counter),
-            SET => Codec::read(from).map(Self::Set),
-            MAP => Codec::read(from).map(Self::Map),
-            GSET => Codec::read(from).map(Self::GSet),
-            HLL => Codec::read(from).map(Self::Hll),
+            1 => Ok(Self::Counter),
+            2 => Ok(Self::Set),
+            3 => Ok(Self::Map),
+            4 => Ok(Self::Gset),
+            5 => Ok(Self::Hll),
             _ => Err(BadBytes::UnknownType),
+        }
+    }
+}
+
+impl Codec for State {
+    fn write(&self, out: &mut Writer) {
+        self.kind().write(out);
+        match self {
+            Self::Counter(counter) => counter.write(out),
+            Self::Set(set) => set.write(out),
+            Self::Map(map) => map.write(out),
+            Self::GSet(set) => set.write(out),
+            Self::Hll(hll) => hll.write(out),
+        }
+    }
+
+    fn read(from: &mut Reader) -> Result<Self, BadBytes> {
+        match DataType::read(from)? {
+            DataType::Counter => Codec::read(from).map(Self::Counter),
+            DataType::Set => Codec::read(from).map(Self::Set),
+            DataType::Map => Codec::read(from).map(Self::Map),
+            DataType::Gset => Codec::read(from).map(Self::GSet),
+            DataType::Hll => Codec::read(from).map(Self::Hll),
         }
     }
 }
 
 impl Codec for Delta {
     fn write(&self, out: &mut Writer) {
+        self.kind().write(out);
         match self {
-            Self::Counter(delta) => write_as(COUNTER, delta, out),
-            Self::Set(delta) => write_as(SET, delta, out),
-            Self::Map(delta) => write_as(MAP, delta, out),
-            Self::GSet(delta) => write_as(GSET, delta, out),
-            Self::Hll(delta) => write_as(HLL, delta, out),
+            Self::Counter(delta) => delta.write(out),
+            Self::Set(delta) => delta.write(out),
+            Self::Map(delta) => delta.write(out),
+            Self::GSet(delta) => delta.write(out),
+            Self::Hll(delta) => delta.write(out),
         }
     }
 
     fn read(from: &mut Reader) -> Result<Self, BadBytes> {
-        match from.byte()? {
-            COUNTER => Codec::read(from).map(Self::Counter),
-            SET => Codec::read(from).map(Self::Set),
-            MAP => Codec::read(from).map(Self::Map),
-            GSET => Codec::read(from).map(Self::GSet),
-            HLL => Codec::read(from).map(Self::Hll),
-            _ => Err(BadBytes::UnknownType),
+        match DataType::read(from)? {
+            DataType::Counter => Codec::read(from).map(Self::Counter),
+            DataType::Set => Codec::read(from).map(Self::Set),
+            DataType::Map => Codec::read(from).map(Self::Map),
+            DataType::Gset => Codec::read(from).map(Self::GSet),
+            DataType::Hll => Codec::read(from).map(Self::Hll),
         }
     }
-}
-
-fn write_as(kind: u8, value: &impl Codec, out: &mut Writer) {
-    out.byte(kind);
-    value.write(out);
 }

@@ -87,12 +87,15 @@ fn a_lost_removal_shows_in_the_objects_clock_alone() {
 #[test]
 fn a_pruned_clock_would_hide_a_gap() {
     let (mut a, mut b, mut c) = (Copy::new(), Copy::new(), Copy::new());
-    let lost = c.put(2, &[add("x")]);
+    let added = c.put(2, &[add("x")]);
+    assert_eq!((a.take(&added), b.take(&added)), (Offered::Taken, Offered::Taken));
+    let lost = c.put(2, &[remove("x")]);
     assert_eq!(a.take(&lost), Offered::Taken);
     let mut next = a.put(0, &[add("y")]);
     assert_eq!(b.clone().take(&next), Offered::MissingPast);
     next.before = VectorClock::new();
-    assert_eq!(b.log.offer(&next), Offered::Taken);
+    assert_eq!(b.take(&next), Offered::Taken);
+    assert_eq!((a.members(), b.members()), (vec![bytes("y")], vec![bytes("x"), bytes("y")]));
 }
 
 /// Why a value does not begin anew with the actor of a deleted one: the same dot names two members,
@@ -111,10 +114,26 @@ fn an_actor_that_begins_anew_loses_members() {
     other_actor.state.merge(&deleted.state).unwrap();
     assert_eq!(other_actor.members(), [bytes("x"), bytes("y")]);
 
-    let mut goes_on = Copy { state: deleted.state.emptied(), ..Copy::new() };
+    let left = deleted.state.emptied();
+    let mut goes_on = Copy { log: Log::new(VectorClock::new(), &left), state: left };
     goes_on.put(0, &[add("y")]);
     goes_on.state.merge(&deleted.state).unwrap();
     assert_eq!(goes_on.members(), [bytes("y")]);
+}
+
+/// What a log takes can be folded, also if a node makes a mistake.
+#[test]
+fn a_record_that_cannot_be_folded_is_not_taken() {
+    let mut a = Copy::new();
+    let mut record = a.put(0, &[add("x")]);
+    let mut b = Copy::new();
+    let counted = State::new(DataType::Counter, Precision::DEFAULT).delta(&Request::Counter(1), &actor(0), None);
+    let delta = std::mem::replace(&mut record.delta, counted.unwrap());
+    assert_eq!(b.log.offer(&record), Offered::WrongType);
+    record.delta = a.put(0, &[add("y")]).delta;
+    assert_eq!(b.log.offer(&record), Offered::MissingPast);
+    record.delta = delta;
+    assert_eq!(b.log.offer(&record), Offered::Taken);
 }
 
 /// A quick delta is not made where the value decides.

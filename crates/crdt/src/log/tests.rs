@@ -181,6 +181,7 @@ impl World {
         match self.stored[to].offer(record) {
             Offered::MissingPast => assert!(!known || self.is_pruned),
             Offered::Known => assert!(known),
+            Offered::WrongType => panic!("all are of one type"),
             Offered::Taken => {
                 assert!(!known || self.is_pruned);
                 self.whole[to].0.merge(state).unwrap();
