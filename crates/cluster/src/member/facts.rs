@@ -7,6 +7,7 @@ use super::ring_change_facts::RingChangeFacts;
 use futures_util::future::join_all;
 use ombak_kv::{Holdings, Settled};
 use ombak_metadata::state::{MemberStatus, TypeName};
+use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_ring::{Location, Ring, RingVersion};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
@@ -32,10 +33,11 @@ pub struct MemberFacts {
     pub ring: Option<RingVersion>,
     /// Where it is, if an operator said so.
     pub location: Option<Location>,
-    /// The number of partitions that it owns.
+    /// The number of partitions that it owns. While the ring changes, those that have not come to
+    /// their new owners yet count for the old ones.
     pub partitions: u32,
-    /// The number of partitions that it would own after the plan that was shown last; `None` when
-    /// no plan is shown.
+    /// The number of partitions that it is to own after the change that is under way, or after the
+    /// plan that was shown last; `None` when there is neither.
     pub partitions_planned: Option<u32>,
 }
 
@@ -136,6 +138,7 @@ impl MemberNode {
         let inner = &self.inner;
         let metadata = self.metadata();
         let plan = super::staged::shown_plan(&metadata);
+        let changing = metadata.placement().filter(|placement| !placement.is_settled());
         let rings = inner.rings(inner.question_deadline()).await;
         let kv_ring = inner.kv().ring();
         let ring = metadata.ring().cloned().unwrap_or(kv_ring);
@@ -154,8 +157,11 @@ impl MemberNode {
                 is_up: followed.is_some(),
                 ring: followed,
                 location: member.location,
-                partitions: owned(&ring, *node),
-                partitions_planned: plan.as_ref().map(|plan| owned(&plan.ring, *node)),
+                partitions: changing.map_or_else(|| owned(&ring, *node), |placement| owned_now(placement, *node)),
+                partitions_planned: match (changing, &plan) {
+                    (Some(placement), _) => Some(owned(placement.goal(), *node)),
+                    (None, plan) => plan.as_ref().map(|plan| owned(&plan.ring, *node)),
+                },
             }
         };
         ClusterFacts {
@@ -167,6 +173,12 @@ impl MemberNode {
             members: metadata.members().iter().map(member).collect(),
         }
     }
+}
+
+/// How many partitions a node owns by the rings that are in force.
+fn owned_now(placement: &Placement, node: NodeId) -> u32 {
+    let is_owner = |home: &HomePlacement<'_>| home.in_force().id(home.in_force().owner(home.home())) == node;
+    placement.homes().filter(is_owner).count() as u32
 }
 
 fn owned(ring: &Ring, node: NodeId) -> u32 {
@@ -202,5 +214,30 @@ impl Inner {
             not_empty,
             types: metadata.types().keys().cloned().map(TypeName).collect(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_ring::placement::{Step, StepOf};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_partition_belongs_to_its_old_owner_until_it_has_come_to_the_new_one() {
+        let (old, new) = (NodeId::new(1), NodeId::new(2));
+        let first = RingVersion::first(1);
+        let of = |node, version| Arc::new(Ring::from_owners(&[node; 8], version).unwrap());
+        let placement = Placement::of_ring(of(old, first));
+        let placement = placement.with_goal(of(new, first.next()), &BTreeSet::from([1])).unwrap();
+        assert_eq!((owned_now(&placement, old), owned_now(&placement, new)), (8, 0));
+        let step = |placement: &Placement, step| {
+            let home = placement.home(3);
+            placement.after(&[StepOf { home: 3, seen: home.version().number, step }]).unwrap()
+        };
+        let placement = step(&placement, Step::Begin);
+        assert_eq!((owned_now(&placement, old), owned_now(&placement, new)), (8, 0));
+        let placement = step(&placement, Step::Flip);
+        assert_eq!((owned_now(&placement, old), owned_now(&placement, new)), (7, 1));
     }
 }
