@@ -157,10 +157,7 @@ impl Inner {
             Some(leader) => self.ask(leader, &Question::RingChange, self.question_deadline()).await,
             None => Err("no member leads".to_owned()),
         };
-        match asked {
-            Ok(Answer::RingChange(Some(facts))) => Some(*facts),
-            _ => Some(facts_of_placement(placement)),
-        }
+        Some(facts_heard(asked, leader.map(|leader| self.name_of(leader)), placement))
     }
 
     /// Answers what this node has adopted and proved, and takes orders to prove.
@@ -265,11 +262,38 @@ fn done(placement: &Placement) -> u32 {
     placement.homes().filter(|home| placement.has_goal(home.home())).count() as u32
 }
 
+/// What is known of a change, given what the member with the name `leader` has said.
+fn facts_heard(said: Result<Answer, String>, leader: Option<String>, placement: &Placement) -> RingChangeFacts {
+    match said {
+        Ok(Answer::RingChange(Some(facts))) => *facts,
+        // It has not ended its first round yet.
+        Ok(Answer::RingChange(None)) => RingChangeFacts { driver: leader, ..facts_of_placement(placement) },
+        _ => facts_of_placement(placement),
+    }
+}
+
 fn facts_of_placement(placement: &Placement) -> RingChangeFacts {
     RingChangeFacts {
         homes: placement.size().get(),
         done: done(placement),
         changing: placement.homes().filter(|home| home.is_changing()).count() as u32,
         ..RingChangeFacts::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_ring::{Ring, RingVersion};
+
+    #[test]
+    fn a_leader_that_answers_is_the_driver_also_before_its_first_round_has_ended() {
+        let ring = Ring::from_owners(&[NodeId::new(1); 8], RingVersion::first(1)).unwrap();
+        let placement = Placement::of_ring(Arc::new(ring));
+        let driver = |said| facts_heard(said, Some("a".to_owned()), &placement).driver;
+        assert_eq!(driver(Ok(Answer::RingChange(None))), Some("a".to_owned()));
+        let facts = RingChangeFacts { driver: Some("b".to_owned()), ..facts_of_placement(&placement) };
+        assert_eq!(driver(Ok(Answer::RingChange(Some(Box::new(facts))))), Some("b".to_owned()));
+        assert_eq!(driver(Err("no answer".to_owned())), None);
     }
 }
