@@ -142,7 +142,7 @@ impl Inner {
     /// see why.
     pub async fn take_no_part(self: &Arc<Self>, why: &str) {
         let _adopting = self.adopting.lock().await;
-        self.kv().refuse_requests();
+        self.kv().refuse_requests(self.standing.no_part());
         let is_removed = self.standing.is_removed();
         if !self.has_left_in_order() {
             error!("{}", self.standing.text(why));

@@ -12,7 +12,7 @@ use super::member_node::{older_text, removed_text};
 use super::questions::{Answer, Question, decode, encode};
 use crate::metadata::{Acquaintance, MetadataSlot, question};
 use crate::service_numbers::MEMBERS;
-use ombak_kv::Kv;
+use ombak_kv::{Kv, NoPart};
 use ombak_metadata::state::{Member, MemberStatus, RaftId, Refusal};
 use ombak_metadata::{LogProgress, OwnMilestones};
 use ombak_node_files::Milestone;
@@ -147,6 +147,11 @@ impl Standing {
     /// Whether this node takes no part because it was removed.
     pub fn is_removed(&self) -> bool {
         self.is_removed.load(Ordering::SeqCst)
+    }
+
+    /// Why requests of clients are refused when the node takes no part.
+    pub fn no_part(&self) -> NoPart {
+        if self.is_removed() { NoPart::Removed } else { NoPart::OlderDirectory }
     }
 
     /// What an operator reads about a node that takes no part.

@@ -248,7 +248,7 @@ impl Begin {
                 if self.standing.older().is_some() {
                     // What it has is shown. It sends nothing and answers nobody, from the first
                     // request on.
-                    kv.refuse_requests();
+                    kv.refuse_requests(self.standing.no_part());
                     metadata.stop().await;
                     return Ok(metadata);
                 }

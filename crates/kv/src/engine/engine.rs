@@ -4,7 +4,7 @@ use super::background::Background;
 use super::operations::Operations;
 use super::placements::{Placements, RequestPlacement};
 use super::replica_memory::ReplicaMemory;
-use super::request_limiter::{ActiveRequest, RequestLimiter};
+use super::request_limiter::{ActiveRequest, NoPart, RequestLimiter};
 use super::rests::Rests;
 use super::sync_queue::SyncQueue;
 use super::tombstone_reaper::Reaper;
@@ -200,8 +200,8 @@ impl Engine {
         self.limiter.is_open()
     }
 
-    pub(crate) fn refuse_requests(&self) {
-        self.limiter.refuse();
+    pub(crate) fn refuse_requests(&self, why: NoPart) {
+        self.limiter.refuse(why);
     }
 
     pub(crate) fn partitions(&self) -> &Arc<PartitionTable> {

@@ -41,3 +41,4 @@ pub(crate) use put_run::check_room;
 pub(crate) use replica::{Taken, writes_are_fenced};
 pub use replica_memory::ReplicaMemoryStatus;
 pub(crate) use replica_memory::{LeasedMemory, UNCOUNTED_BYTES_MAX};
+pub use request_limiter::NoPart;

@@ -8,10 +8,21 @@ use std::time::Duration;
 
 /// Requests are admitted.
 const OPEN: u8 = 0;
-/// Requests are refused, because the node takes no part in its cluster.
-const REFUSING: u8 = 1;
+/// Requests are refused, because the data directory is older than the cluster knows it.
+const REFUSING_OLDER: u8 = 1;
+/// Requests are refused, because the node was removed from its cluster.
+const REFUSING_REMOVED: u8 = 2;
 /// The node stops.
-const CLOSED: u8 = 2;
+const CLOSED: u8 = 3;
+
+/// Why a node takes no part in its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPart {
+    /// Its data directory is older than the cluster knows it.
+    OlderDirectory,
+    /// It was removed from the cluster.
+    Removed,
+}
 
 /// Admits up to `max` requests at a time, and none after it is closed.
 pub(crate) struct RequestLimiter {
@@ -52,7 +63,8 @@ impl RequestLimiter {
         let request = ActiveRequest { limiter: self, count };
         match self.state.load(Ordering::SeqCst) {
             OPEN => {}
-            REFUSING => return Err(takes_no_part()),
+            REFUSING_OLDER => return Err(takes_no_part(NoPart::OlderDirectory)),
+            REFUSING_REMOVED => return Err(takes_no_part(NoPart::Removed)),
             _ => return Err(Error::Stopping),
         }
         if self.under_way() > self.max { Err(Error::Overload) } else { Ok(request) }
@@ -68,9 +80,13 @@ impl RequestLimiter {
     }
 
     /// Refuses requests from now on, with the error that says why.
-    pub(super) fn refuse(&self) {
+    pub(super) fn refuse(&self, why: NoPart) {
+        let refusing = match why {
+            NoPart::OlderDirectory => REFUSING_OLDER,
+            NoPart::Removed => REFUSING_REMOVED,
+        };
         // The error says that the node has stopped admitting already.
-        let _ = self.state.compare_exchange(OPEN, REFUSING, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self.state.compare_exchange(OPEN, refusing, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// Stops admitting requests. Returns true when this call closed the limiter.
@@ -100,9 +116,14 @@ impl Drop for ActiveRequest<'_> {
 }
 
 #[cold]
-fn takes_no_part() -> Error {
-    let text = "the data directory of this node is older than its cluster knows it, so the node takes no part; its log says \
-                what to do";
+fn takes_no_part(why: NoPart) -> Error {
+    let text = match why {
+        NoPart::OlderDirectory => {
+            "the data directory of this node is older than its cluster knows it, so the node takes no part; its log says \
+             what to do"
+        }
+        NoPart::Removed => "this node was removed from its cluster, so it takes no part; its log says what to do",
+    };
     StoreFailure::new(StoreFailureKind::Closed, text).into()
 }
 
@@ -126,13 +147,16 @@ mod tests {
 
     #[test]
     fn a_node_that_takes_no_part_refuses_requests_and_can_still_close() {
-        let limiter = RequestLimiter::new(1);
-        limiter.refuse();
-        let refused = limiter.enter().err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(refused.contains("takes no part") && !limiter.is_open(), "{refused}");
-        assert!(limiter.close());
-        limiter.refuse();
-        assert_eq!(limiter.enter().err(), Some(Error::Stopping));
+        for (why, text) in [(NoPart::OlderDirectory, "is older than"), (NoPart::Removed, "was removed")] {
+            let limiter = RequestLimiter::new(1);
+            limiter.refuse(why);
+            let refused = limiter.enter().err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused.contains("takes no part") && !limiter.is_open(), "{refused}");
+            assert!(refused.contains(text), "{refused}");
+            assert!(limiter.close());
+            limiter.refuse(why);
+            assert_eq!(limiter.enter().err(), Some(Error::Stopping));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::kv::Kv;
 use super::requests::PreflistItem;
 use crate::buckets::BucketRegistry;
-use crate::engine::{ReplicaMemoryStatus, check_bucket, check_key};
+use crate::engine::{NoPart, ReplicaMemoryStatus, check_bucket, check_key};
 use crate::reaping::Driver;
 use crate::replica::{LocalReplica, NodeCounter};
 use bytes::Bytes;
@@ -109,8 +109,8 @@ impl Kv {
 
     /// Refuses requests of clients and of other nodes from now on, because the node takes no part
     /// in its cluster (docs/design/replication.md §8). Requests under way go on.
-    pub fn refuse_requests(&self) {
-        self.engine.refuse_requests();
+    pub fn refuse_requests(&self, why: NoPart) {
+        self.engine.refuse_requests(why);
     }
 
     /// The directory of the node's files.
