@@ -123,7 +123,8 @@ impl MemberNode {
         let (staged, shown) = (view.staged()?, super::staged::shown_plan(&view.metadata));
         let allowed = staging::commit(&view.borrowed(), &staged, shown.as_ref(), |_| Ok::<(), Infallible>(()));
         let plan = allowed.map_err(|refusal: CommitRefusal<Infallible>| {
-            ClusterError::refused(refusal.text(|never| match *never {}))
+            let text = refusal.text(|never| match *never {});
+            ClusterError::refused(if refusal == CommitRefusal::PlanChanged { view.with_silent(text) } else { text })
         })?;
         let is_simple = |change: &Change| matches!(change, Change::Join { .. } | Change::SetLocation { .. });
         let may_be_at_once = staged.changes().iter().all(is_simple) && view.placement.is_settled();

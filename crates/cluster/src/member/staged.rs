@@ -82,6 +82,8 @@ pub(super) struct View {
     ring: Arc<Ring>,
     claimant: Option<NodeId>,
     is_converged: bool,
+    /// Nodes that do not answer: members that are not marked as down, and nodes that join.
+    silent: Vec<NodeId>,
     target_n_val: u32,
     target_location_n_val: u32,
     locations: Locations,
@@ -115,7 +117,27 @@ impl View {
     }
 
     pub fn refused(&self, refusal: &Refusal) -> ClusterError {
-        ClusterError::refused(refusal.text(|node| self.name(node)))
+        let text = refusal.text(|node| self.name(node));
+        ClusterError::refused(if *refusal == Refusal::NotConverged { self.with_silent(text) } else { text })
+    }
+
+    /// A refusal, with the nodes that do not answer, and what to do about them.
+    pub fn with_silent(&self, refusal: String) -> String {
+        let Self { silent, .. } = self;
+        if silent.is_empty() {
+            return refusal;
+        }
+        let names: Vec<String> = silent.iter().map(|node| format!("'{}'", self.name(*node))).collect();
+        let (joiners, members): (Vec<NodeId>, Vec<NodeId>) =
+            silent.iter().partition(|node| self.joining().any(|joiner| joiner == **node));
+        let mut lines = vec![refusal, format!("These nodes do not answer: [{}]. Start them.", names.join(","))];
+        if !members.is_empty() {
+            lines.push("Mark a member that is lost as down ('ombak admin down NODE').".into());
+        }
+        if !joiners.is_empty() {
+            lines.push("Take back the join of a node that is lost ('ombak admin cluster leave NODE').".into());
+        }
+        lines.join("\n")
     }
 
     pub fn joining(&self) -> impl Iterator<Item = NodeId> + '_ {
@@ -180,6 +202,10 @@ impl Inner {
             members.get(node) == Some(&StagedStatus::Down) || followed.is_some_and(|known| known >= ring.version())
         };
         let is_converged = rings.iter().all(follows);
+        let is_silent = |(node, followed): &&(NodeId, Option<RingVersion>)| {
+            followed.is_none() && members.get(node) != Some(&StagedStatus::Down)
+        };
+        let silent = rings.iter().filter(is_silent).map(|(node, _)| *node).collect();
         // A node that is alone may not remove itself anyway, and it is told so.
         let claimant = node.leader().filter(|_| members.len() > 1);
         Ok(View {
@@ -190,6 +216,7 @@ impl Inner {
             ring,
             claimant,
             is_converged,
+            silent,
             target_n_val: self.target_n_val,
             target_location_n_val: self.target_location_n_val,
         })

@@ -39,7 +39,8 @@ async fn until_gone(member: &MemberNode, from: &[&MemberNode]) {
 async fn serves_nobody(node: &MemberNode) {
     let id = node.node().id();
     until("the node serves nobody", || !node.kv().is_open()).await;
-    assert!(put(node, bucket(), "k", 1).await.is_err());
+    let refused = put(node, bucket(), "k", 1).await.unwrap_err().to_string();
+    assert!(refused.contains("was removed from its cluster"), "{id}: {refused}");
     let why = node.plan().await.unwrap_err().to_string();
     assert!(why.contains("is no member of its cluster any more"), "{id}: {why}");
     assert!(why.contains("only with an empty data directory"), "{id}: {why}");
@@ -112,6 +113,35 @@ async fn a_member_that_is_lost_is_removed_by_force_and_told_so_when_it_returns()
         assert!(ended.is_err(), "start {start}: it stays, so that an operator sees why");
         end(returned).await;
     }
+    stop(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_plan_or_commit_names_the_nodes_that_do_not_answer_and_what_to_do() {
+    let (_places, nodes) = alone(5).await;
+    form(&nodes[..4]).await;
+    nodes[4].join(nodes[0].node().listens_on()).await.unwrap();
+    nodes[0].stage(&MemberChange::Leave(name(2))).await.unwrap();
+    assert!(nodes[0].plan().await.unwrap().is_some());
+    nodes[3].stop().await;
+    let down = "Mark a member that is lost as down ('ombak admin down NODE').";
+    let take_back = "Take back the join of a node that is lost ('ombak admin cluster leave NODE').";
+    let refused = nodes[0].commit().await.unwrap_err().to_string();
+    let named = "These nodes do not answer: ['node4@test']. Start them.";
+    assert!(refused.contains("The plan has changed"), "{refused}");
+    assert!(refused.ends_with(&format!("\n{named}\n{down}")), "{refused}");
+    nodes[4].stop().await;
+    let refused = nodes[0].plan().await.unwrap_err().to_string();
+    assert!(refused.contains("Cannot plan until cluster state has converged"), "{refused}");
+    let text = format!("These nodes do not answer: ['node4@test','node5@test']. Start them.\n{down}\n{take_back}");
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (said, expected) = (lines(&refused), lines(&text));
+    assert_eq!(said[said.len() - 2..], expected[1..]);
+    assert!(["node4@test", "node5@test"].iter().all(|node| said[said.len() - 3].contains(node)), "{refused}");
+    // What it says helps.
+    nodes[0].mark_down(&name(4)).await.unwrap();
+    nodes[0].stage(&MemberChange::Leave(name(5))).await.unwrap();
+    carry_out(&nodes[0], &[]).await;
     stop(&nodes).await;
 }
 
