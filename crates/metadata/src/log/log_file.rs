@@ -61,6 +61,9 @@ pub(crate) struct LogFile {
     /// How many bytes are known to be durable.
     durable: u64,
     is_poisoned: bool,
+    /// Whether it is poisoned only because a purge found no room: the file is the old one or the
+    /// new one. Another purge replaces either.
+    is_purge_open: bool,
 }
 
 impl LogFile {
@@ -91,7 +94,8 @@ impl LogFile {
         // What a killed process wrote may lie in the page cache only.
         file.sync_data().map_err(io_error("sync", &path))?;
         let (identity, content) = (found.identity, found.content);
-        let mut log = Self { fs, path, identity, file, content, end, durable: end, is_poisoned: false };
+        let mut log =
+            Self { fs, path, identity, file, content, end, durable: end, is_poisoned: false, is_purge_open: false };
         log.seal()?;
         Ok(Some(log))
     }
@@ -138,14 +142,18 @@ impl LogFile {
         Ok(())
     }
 
-    /// Removes the entries up to and including `index`, through a new file.
+    /// Removes the entries up to and including `index`, through a new file. If it finds no room,
+    /// it may be tried again, and until then nothing else may change.
     pub fn purge(&mut self, index: u64, which: Bytes) -> Result<(), LogError> {
-        self.guard()?;
+        if !self.is_purge_open {
+            self.guard()?;
+        }
         let mut content = self.content.clone();
         content.purge(index, which);
         let (bytes, durable) = encode(&content, self.identity);
         let replaced = self.replace(&bytes);
         self.is_poisoned = replaced.is_err();
+        self.is_purge_open = replaced.as_ref().is_err_and(LogError::is_full_disk);
         self.file = replaced?;
         self.content = content;
         self.end = bytes.len() as u64;

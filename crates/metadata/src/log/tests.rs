@@ -345,6 +345,29 @@ fn a_write_that_finds_no_room_leaves_no_trace() {
     assert_eq!(Expected::of(&open(&fs.restart(Loss::Everything)).unwrap()), Expected::of(&store));
 }
 
+#[test]
+fn a_purge_that_finds_no_room_is_tried_again_and_nothing_else_before() {
+    let mut failed = 0;
+    for free_bytes in (0..4000).step_by(50) {
+        let fs = new_fs(9);
+        let mut store = open(&fs).unwrap();
+        store.append((0..20).map(|index| (index, entry(index, 100))).collect()).unwrap();
+        fs.set_free_bytes(Some(free_bytes));
+        let purged = store.purge(4, entry(4, 8));
+        fs.set_free_bytes(None);
+        if let Err(error) = purged {
+            failed += 1;
+            assert!(error.is_full_disk(), "{error}");
+            assert!(matches!(store.set_committed(entry(19, 8)), Err(LogError::Poisoned)));
+            store.purge(4, entry(4, 8)).unwrap();
+        }
+        store.append(vec![(20, entry(20, 100))]).unwrap();
+        assert_eq!(store.content().entries.len(), 16);
+        assert_eq!(Expected::of(&open(&fs.restart(Loss::Everything)).unwrap()), Expected::of(&store));
+    }
+    assert!(failed > 10, "there was nearly always room");
+}
+
 /// The file of format 1 that the history gives. A released version wrote such files.
 #[test]
 fn format_1_stays_readable() {

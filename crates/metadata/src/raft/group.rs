@@ -5,6 +5,7 @@ use super::async_runtime::in_runtime;
 use super::log_storage::RaftLog;
 use super::machine::{Machine, OpenMachine, Position};
 use super::network::Networks;
+use super::room::PatientPool;
 use super::saved::LogProgress;
 use super::types::{Group, RaftNode, SnapshotMeta, Vote};
 use super::wire::{Request, Response};
@@ -53,6 +54,7 @@ pub(crate) struct RaftGroup {
     runtime: Arc<dyn Runtime>,
     id: RaftId,
     log: RaftLog,
+    pool: PatientPool,
     published: Arc<Published<Arc<Position>>>,
     incoming: Mutex<Option<Incoming>>,
 }
@@ -62,10 +64,10 @@ impl RaftGroup {
     pub async fn open(setup: GroupSetup) -> Result<Self, StartError> {
         let GroupSetup { runtime, fs, dir, transport, timing } = setup;
         // One thread keeps the writes in the order of their calls.
-        let pool = Pool::start(&runtime, "metadata", 1, 64).map_err(StartError::Threads)?;
+        let pool = PatientPool::new(Pool::start(&runtime, "metadata", 1, 64).map_err(StartError::Threads)?);
         let drawn = runtime.random_u64().map_err(|e| StartError::NoRandomBytes(e.to_string()))?;
         let open = move || open_files(fs, dir, drawn);
-        let (store, file, saved) = pool.run(open).await.map_err(|e| StartError::Stopped(e.to_string()))??;
+        let (store, file, saved) = pool.pool().run(open).await.map_err(|e| StartError::Stopped(e.to_string()))??;
         let id = RaftId::new(store.identity());
         let purged = store.content().purged.as_ref().map(|(index, _)| *index);
         let unusable = |what: String| LogError::Unusable { path: file.path().to_owned(), what };
@@ -75,12 +77,12 @@ impl RaftGroup {
         if purged > included {
             return Err(unusable("does not include all entries that the log has purged".into()).into());
         }
-        let log = RaftLog::new(store, pool, Some(durable_snapshot));
+        let log = RaftLog::new(store, pool.clone(), Some(durable_snapshot));
         let networks = Networks { transport, runtime: runtime.clone(), pause: timing.heartbeat };
         let config = Arc::new(config(&timing));
         let raft = in_runtime(&runtime, Raft::new(id, config, networks, log.clone(), machine)).await;
         let raft = raft.map_err(|e| StartError::Stopped(e.to_string()))?;
-        Ok(Self { raft, runtime, id, log, published, incoming: Mutex::new(None) })
+        Ok(Self { raft, runtime, id, log, pool, published, incoming: Mutex::new(None) })
     }
 
     /// The identity under which this node takes part.
@@ -199,7 +201,7 @@ impl RaftGroup {
 
     /// Stops taking part.
     pub async fn stop(&self) {
-        self.log.stop_waiting();
+        self.pool.stop_waiting();
         // The error says that the task has ended before.
         let _ = self.within(self.raft.shutdown()).await;
     }

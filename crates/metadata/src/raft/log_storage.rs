@@ -1,12 +1,11 @@
 //! openraft's view of the log and the vote on disk.
 
-use super::async_runtime::OmbakRuntime;
+use super::room::PatientPool;
 use super::types::{Entry, EntryId, Group, StorageError, Vote};
 use crate::log::{LogError, LogStore};
 use bytes::Bytes;
-use ombak_runtime::Pool;
 use openraft::storage::{LogFlushed, LogState, RaftLogReader, RaftLogStorage};
-use openraft::{AnyError, AsyncRuntime, ErrorSubject, ErrorVerb, StorageIOError};
+use openraft::{AnyError, ErrorSubject, ErrorVerb, StorageIOError};
 use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,10 +14,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use tokio::sync::watch;
-use tracing::warn;
 
 /// The log on disk. Each change runs on a thread that may block, in the order of the calls.
 #[derive(Clone)]
@@ -26,64 +22,38 @@ pub(crate) struct RaftLog {
     store: Arc<Mutex<LogStore>>,
     /// The entries of the store, for readers that do not wait for the disk.
     entries: Arc<RwLock<BTreeMap<u64, Bytes>>>,
-    pool: Pool,
+    pool: PatientPool,
     /// The last entry that the durable snapshot includes. Without it, entries are purged as
     /// openraft says: only its tests do that.
     durable_snapshot: Option<watch::Receiver<Option<EntryId>>>,
-    is_stopping: Arc<AtomicBool>,
 }
 
-/// How often a change is tried that finds no room on the disk.
-const ROOM_LOOK_INTERVAL: Duration = Duration::from_millis(500);
-
 impl RaftLog {
-    pub fn new(store: LogStore, pool: Pool, durable_snapshot: Option<watch::Receiver<Option<EntryId>>>) -> Self {
+    pub fn new(store: LogStore, pool: PatientPool, durable_snapshot: Option<watch::Receiver<Option<EntryId>>>) -> Self {
         let entries = Arc::new(RwLock::new(store.content().entries.clone()));
-        let is_stopping = Arc::new(AtomicBool::new(false));
-        Self { store: Arc::new(Mutex::new(store)), entries, pool, durable_snapshot, is_stopping }
+        Self { store: Arc::new(Mutex::new(store)), entries, pool, durable_snapshot }
     }
 
     /// The length of the log's file in bytes. It may wait for the disk.
     pub async fn length_bytes(&self) -> u64 {
         let store = self.store.clone();
-        self.pool.run(move || store.lock().length_bytes()).await.unwrap_or(0)
+        self.pool.pool().run(move || store.lock().length_bytes()).await.unwrap_or(0)
     }
 
-    /// From now on a change that finds no room fails, in place of waiting for room.
-    pub fn stop_waiting(&self) {
-        self.is_stopping.store(true, Ordering::SeqCst);
-    }
-
-    /// Carries out a change, durably. While the disk has no room it waits: an error would stop the
-    /// group on this node until it starts again. To the others the node looks like one that is
-    /// slow.
+    /// Carries out a change, durably. While the disk has no room it waits.
     async fn change(
         &self,
         change: impl Fn(&mut LogStore) -> Result<(), LogError> + Clone + Send + 'static,
         mirror: impl FnOnce(&mut BTreeMap<u64, Bytes>) + Clone + Send + 'static,
     ) -> Result<(), io::Error> {
-        let mut is_waiting = false;
-        loop {
-            let (store, entries) = (self.store.clone(), self.entries.clone());
-            let (change, mirror) = (change.clone(), mirror.clone());
-            let job = move || {
-                let mut store = store.lock();
-                change(&mut store)?;
-                mirror(&mut entries.write());
-                Ok(())
-            };
-            match self.pool.run(job).await {
-                Ok(Err(error)) if LogError::is_full_disk(&error) && !self.is_stopping.load(Ordering::SeqCst) => {
-                    if !is_waiting {
-                        warn!(%error, "this node takes no part in decisions of the cluster until its disk has room");
-                    }
-                    is_waiting = true;
-                    OmbakRuntime::sleep(ROOM_LOOK_INTERVAL).await;
-                }
-                Ok(done) => return done.map_err(io::Error::other),
-                Err(e) => return Err(io::Error::other(e)),
-            }
-        }
+        let (store, entries) = (self.store.clone(), self.entries.clone());
+        let change = move || {
+            let mut store = store.lock();
+            change(&mut store)?;
+            mirror.clone()(&mut entries.write());
+            Ok(())
+        };
+        self.pool.carry_out(change).await
     }
 
     /// Waits until a durable snapshot includes `last`. openraft purges right after it has handed a

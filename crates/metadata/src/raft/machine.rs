@@ -1,11 +1,12 @@
 //! openraft's view of the state machine and its snapshots.
 
 use super::log_storage::{error, to_json};
+use super::room::PatientPool;
 use super::types::{Applied, Entry, EntryId, Group, SnapshotMeta, StorageError, StoredMembership};
 use crate::log::{SavedSnapshot, SnapshotFile};
 use crate::state::{Metadata, RaftId};
 use bytes::Bytes;
-use ombak_runtime::{Pool, Published};
+use ombak_runtime::Published;
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine, Snapshot};
 use openraft::{EntryPayload, ErrorSubject, ErrorVerb};
 use parking_lot::Mutex;
@@ -35,24 +36,33 @@ pub(super) struct Description {
 struct Snapshots {
     file: SnapshotFile,
     log: RaftId,
-    pool: Pool,
+    pool: PatientPool,
+    /// The last entry that the file includes, as far as the file was written since the start.
+    /// Locked while the file is written.
+    on_disk: Arc<Mutex<Option<EntryId>>>,
     current: Mutex<Option<(SnapshotMeta, Bytes)>>,
     durable: watch::Sender<Option<EntryId>>,
 }
 
 impl Snapshots {
-    /// Writes a snapshot to the disk, and then makes it the current one.
+    /// Writes a snapshot to the disk, and then makes it the current one. While the disk has no room
+    /// it waits. Building and installing may overlap, and then the newer one stays: without its
+    /// entries, which are purged once it is durable, an older one would be of no use.
     async fn save(&self, meta: SnapshotMeta, state: Bytes) -> Result<(), StorageError> {
         let description = to_json(&Description { log: self.log, meta: meta.clone() })?;
         let (file, saved) = (self.file.clone(), SavedSnapshot { description, state: state.clone() });
-        let written = match self.pool.run(move || file.save(&saved)).await {
-            Ok(written) => written.map_err(io::Error::other),
-            Err(e) => Err(io::Error::other(e)),
+        let (last, on_disk) = (meta.last_log_id, self.on_disk.clone());
+        let save = move || {
+            let mut on_disk = on_disk.lock();
+            if *on_disk <= last {
+                file.save(&saved)?;
+                *on_disk = last;
+            }
+            Ok(())
         };
+        let written = self.pool.carry_out(save).await;
         written.map_err(|e| error(ErrorSubject::Snapshot(None), ErrorVerb::Write, e))?;
-        let last = meta.last_log_id;
         let mut current = self.current.lock();
-        // Building and installing may overlap. The newer one stays.
         if current.as_ref().is_none_or(|(known, _)| known.last_log_id <= last) {
             *current = Some((meta, state));
         }
@@ -91,7 +101,7 @@ impl Machine {
         file: SnapshotFile,
         saved: Option<SavedSnapshot>,
         log: RaftId,
-        pool: Pool,
+        pool: PatientPool,
     ) -> Result<OpenMachine, String> {
         let damaged = |e: serde_json::Error| format!("is damaged ({e})");
         let mut position = Position::default();
@@ -107,7 +117,14 @@ impl Machine {
         let (durable, durable_snapshot) = watch::channel(position.applied);
         let published = Arc::new(Published::new(Arc::new(position.clone())));
         let position_now = published.clone();
-        let snapshots = Arc::new(Snapshots { file, log, pool, current: Mutex::new(current), durable });
+        let snapshots = Arc::new(Snapshots {
+            file,
+            log,
+            pool,
+            on_disk: Arc::new(Mutex::new(position.applied)),
+            current: Mutex::new(current),
+            durable,
+        });
         let machine = Self { position, snapshots, published };
         Ok(OpenMachine { machine, published: position_now, durable_snapshot })
     }
@@ -192,12 +209,47 @@ impl RaftSnapshotBuilder<Group> for Builder {
         let snapshot_id = applied.map_or_else(|| "empty".to_owned(), |applied| applied.to_string());
         let meta = SnapshotMeta { last_log_id: applied, last_membership: membership, snapshot_id };
         // Encoding many buckets takes long enough to belong on a thread that may block.
-        let encoded = match self.snapshots.pool.run(move || metadata.to_bytes()).await {
+        let encoded = match self.snapshots.pool.pool().run(move || metadata.to_bytes()).await {
             Ok(encoded) => encoded.map_err(io::Error::other),
             Err(e) => Err(io::Error::other(e)),
         };
         let state = Bytes::from(encoded.map_err(|e| error(ErrorSubject::Snapshot(None), ErrorVerb::Write, e))?);
         self.snapshots.save(meta.clone(), state.clone()).await?;
         Ok(Snapshot { meta, snapshot: Box::new(state) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::async_runtime::in_runtime;
+    use super::*;
+    use ombak_runtime::{Pool, Runtime, TokioRuntime};
+    use ombak_storage::fs::FileSystem;
+    use ombak_storage::fs::sim::FaultyFs;
+    use openraft::{CommittedLeaderId, LogId};
+    use std::path::Path;
+
+    /// Building takes long while the disk is full, and the leader sends a newer snapshot meanwhile.
+    #[test]
+    fn a_snapshot_that_was_begun_earlier_does_not_replace_a_newer_one() {
+        let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let fs = FaultyFs::new(1);
+        fs.create_dir_all(Path::new("/data")).unwrap();
+        let file = SnapshotFile::new(fs, Path::new("/data"));
+        let pool = PatientPool::new(Pool::start(&runtime, "metadata", 1, 16).unwrap());
+        let opened = Machine::open(file.clone(), None, RaftId::new(1), pool).unwrap();
+        let meta = |index| SnapshotMeta {
+            last_log_id: Some(LogId::new(CommittedLeaderId::new(1, RaftId::new(1)), index)),
+            last_membership: StoredMembership::default(),
+            snapshot_id: index.to_string(),
+        };
+        let snapshots = opened.machine.snapshots.clone();
+        tokio.block_on(in_runtime(&runtime, async {
+            snapshots.save(meta(7), Bytes::from_static(b"newer")).await.unwrap();
+            snapshots.save(meta(5), Bytes::from_static(b"older")).await.unwrap();
+        }));
+        assert_eq!(file.read().unwrap().unwrap().state, Bytes::from_static(b"newer"));
+        assert_eq!(opened.durable_snapshot.borrow().map(|last| last.index), Some(7));
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod group;
 mod log_storage;
 mod machine;
 mod network;
+mod room;
 pub(crate) mod saved;
 #[cfg(test)]
 mod suite;

@@ -3,6 +3,7 @@
 use super::async_runtime::in_runtime;
 use super::log_storage::RaftLog;
 use super::machine::Machine;
+use super::room::PatientPool;
 use super::types::{Group, StorageError};
 use crate::log::{LogError, LogStore, SnapshotFile};
 use crate::state::RaftId;
@@ -18,7 +19,7 @@ struct Stores;
 impl StoreBuilder<Group, RaftLog, Machine> for Stores {
     async fn build(&self) -> Result<((), RaftLog, Machine), StorageError> {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
-        let pool = Pool::start(&runtime, "metadata", 1, 16).unwrap();
+        let pool = PatientPool::new(Pool::start(&runtime, "metadata", 1, 16).unwrap());
         let (fs, dir) = (FaultyFs::new(1), Path::new("/data"));
         fs.create_dir_all(dir).unwrap();
         let store = LogStore::open(fs.clone(), dir, || Ok::<_, LogError>(1)).unwrap();

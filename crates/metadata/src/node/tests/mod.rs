@@ -5,8 +5,10 @@ mod world;
 use crate::node::{ProposeError, StartError};
 use crate::state::{BucketName, Command, MemberStatus, Refusal, TypeName};
 use bytes::Bytes;
+use ombak_runtime::RuntimeExt;
+use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::Loss;
-use ombak_types::{NodeId, PropMap};
+use ombak_types::{Bucket, NodeId, PropMap};
 use serde_json::json;
 use world::{World, id};
 
@@ -126,6 +128,69 @@ fn a_node_whose_disk_was_full_takes_part_again_without_a_restart() {
         propose(&world, full, create_type("c")).unwrap();
         wait_until_equal(&world);
     }
+}
+
+/// Writes so many versions of a bucket, through the nodes in turn.
+fn write_versions(world: &World, at: [u64; 2], version: &mut Option<u64>, count: u32) {
+    for number in 0..count {
+        let mut tries = 0..10;
+        while !matches!(
+            propose(world, at[number as usize % 2], set_bucket("b", *version, number % 7 + 1)),
+            Ok(_) | Err(ProposeError::Refused(Refusal::Changed))
+        ) {
+            tries.next().expect("the others decide while one disk is full");
+        }
+        let bucket = Bucket::untyped("b");
+        let version_at = |at: u64| world.node(at).metadata().buckets().get(&bucket).map(|record| record.version);
+        *version = at.iter().filter_map(|at| version_at(*at)).max();
+    }
+}
+
+#[test]
+fn a_snapshot_that_finds_no_room_waits_for_it() {
+    let mut world = World::new(63);
+    world.timing.log_bytes_min = 1500;
+    world.start(1).unwrap();
+    join(&mut world, 2);
+    join(&mut world, 3);
+    world.wait_for("three voters", |world| voters(world).len() == 3);
+    let mut version = None;
+    for free_bytes in (0..4000).step_by(250) {
+        let full = free_bytes / 250 % 3 + 1;
+        world.disk(full).set_free_bytes(Some(free_bytes));
+        write_versions(&world, [full % 3 + 1, (full + 1) % 3 + 1], &mut version, 24);
+        world.disk(full).set_free_bytes(None);
+        wait_until_equal(&world);
+        propose(&world, full, create_type(&free_bytes.to_string())).unwrap();
+        wait_until_equal(&world);
+    }
+    let path = std::path::Path::new(world::DIR).join("metadata.snapshot");
+    assert!((1..=3).all(|number| world.disk(number).file_identity(&path).is_ok()), "a snapshot was not made");
+}
+
+#[test]
+fn a_received_snapshot_that_finds_no_room_waits_for_it() {
+    let mut world = World::new(64);
+    world.timing.log_bytes_min = 2000;
+    world.start(1).unwrap();
+    join(&mut world, 2);
+    join(&mut world, 3);
+    world.wait_for("three voters", |world| voters(world).len() == 3);
+    world.part(&[3]);
+    let mut version = None;
+    write_versions(&world, [1, 2], &mut version, 1300);
+    let lacks = world.node(3).applied() + 1;
+    world.wait_for("the entries are purged", |world| {
+        (1..=2).all(|number| world.node(number).purged().is_some_and(|purged| purged > lacks))
+    });
+    world.disk(3).set_free_bytes(Some(0));
+    world.heal();
+    let runtime = world.runtime.clone();
+    world.run(async move { runtime.sleep(std::time::Duration::from_secs(20)).await });
+    assert!(world.node(3).applied() < lacks + 100, "it took the snapshot without room");
+    world.disk(3).set_free_bytes(None);
+    wait_until_equal(&world);
+    propose(&world, 3, create_type("t")).unwrap();
 }
 
 #[test]
