@@ -34,10 +34,7 @@
 //!
 //! What is not checked yet:
 //! * What waits for a copy that cannot be read and that nothing can replace may wait for ever.
-//! * Members over streams do not change after the cluster was formed: the code is there, and
-//!   `MEMBERS_CHANGE` in `run` switches it on.
-//! * Nodes join through the leader alone, and the founder is never removed by force: it may be the
-//!   only member that votes on the metadata.
+//! * The founder is never removed by force: it may be the only member that votes on the metadata.
 //! * After a member was marked as down or removed by force, reads and writes of primaries need have
 //!   none in common.
 //!

@@ -25,8 +25,6 @@ const CLIENTS: usize = 6;
 const OPERATIONS_PER_CLIENT: u64 = 90;
 /// How many machines there are on which nodes may start later.
 const SPARES: usize = 2;
-/// Whether members over streams change. In about 1 of 150 seeds a join is never decided.
-const MEMBERS_CHANGE: bool = false;
 /// How long faults go on until the first change of the members is decided, at most.
 const FIRST_CHANGE_MAX: Duration = Duration::from_secs(300);
 /// The virtual time that a run may take.
@@ -200,22 +198,17 @@ async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Oper
     if clients.cluster.lock().wiring == Wiring::Messages {
         runtime.spawn(Box::pin(Driver::new(world, &clients.cluster).run()));
     }
-    let changes_members = MEMBERS_CHANGE || clients.cluster.lock().wiring == Wiring::Messages;
-    if changes_members {
-        runtime.spawn(Box::pin(operator.clone().watch()));
-        let still = left.clone();
-        runtime.spawn(Box::pin(operator.clone().run(seed, move || still.load(Ordering::SeqCst) == 0)));
-    }
+    runtime.spawn(Box::pin(operator.clone().watch()));
+    let still = left.clone();
+    runtime.spawn(Box::pin(operator.clone().run(seed, move || still.load(Ordering::SeqCst) == 0)));
     let (still, changes, began) = (left.clone(), operator.clone(), runtime.now());
     let is_over = || {
-        let has_changed = !changes_members || changes.in_faults() > 0 || runtime.now() > began + FIRST_CHANGE_MAX;
+        let has_changed = changes.in_faults() > 0 || runtime.now() > began + FIRST_CHANGE_MAX;
         still.load(Ordering::SeqCst) == 0 && has_changed
     };
     nemesis.clone().run(is_over).await;
     nemesis.heal().await;
-    if changes_members {
-        operator.finish(&clients).await;
-    }
+    operator.finish(&clients).await;
     runtime.sleep(CALM).await;
     settling::settle(&clients).await;
     clients.cluster.lock().look_at_repairs();

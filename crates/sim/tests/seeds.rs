@@ -73,7 +73,7 @@ fn no_seed_breaks_a_rule() {
             report.faults
         );
         assert!(
-            report.violation.is_some() || report.changes_in_faults > 0 || !seed.is_multiple_of(3),
+            report.violation.is_some() || report.changes_in_faults > 0,
             "seed {seed}: no change of the members was decided while a fault lasted: {:?}",
             report.changes
         );

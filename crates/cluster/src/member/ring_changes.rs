@@ -32,7 +32,8 @@ use tracing::{debug, info, warn};
 const REPORT_MAX: Duration = Duration::from_secs(1);
 /// How long the driver believes a member that it cannot take copies. What it had taken goes back
 /// meanwhile, and so its disk has room again: without a pause the same would happen over and over.
-const FULL_DISK_PAUSE: Duration = Duration::from_secs(600);
+/// The pause is well below the five minutes within which a change ends after healing.
+const FULL_DISK_PAUSE: Duration = Duration::from_secs(120);
 
 /// What a driver knows. All of it is forgotten when the node is not the leader any more.
 struct Driving {

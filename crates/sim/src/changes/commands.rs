@@ -59,11 +59,7 @@ fn decide_in_log(cluster: &mut Cluster, Wanted { goes, joins, is_forced }: Wante
 
 async fn through_members(cluster: &Shared, through: HostId, wanted: Wanted) -> Result<(), String> {
     if let Some(host) = wanted.joins {
-        // A node joins through the leader alone, because it knows no other address.
-        let members = cluster.lock().member_hosts();
-        let leads = |host: &HostId| cluster.lock().node(*host).member.as_ref().is_some_and(MemberNode::leads);
-        let leader = members.into_iter().find(leads).unwrap_or(through);
-        let (joins, seed) = (member(cluster, host)?, address_of(leader, PEER_PORT));
+        let (joins, seed) = (member(cluster, host)?, address_of(through, PEER_PORT));
         if joins.metadata().members().len() <= 1 {
             let joined = run(cluster, host, async move { joins.join(seed).await.map(drop) }).await;
             joined.map_err(|why| format!("join: {why}"))?;
@@ -213,7 +209,9 @@ pub(super) fn left(cluster: &Cluster) -> Vec<String> {
         let placement = member.kv().placement();
         if !placement.is_settled() || Some(placement.version()) != first {
             let changing = placement.homes().filter(|home| !placement.has_goal(home.home())).count();
-            left.push(format!("host {}: placement {}, {changing} homes without the goal", host.0, placement.version()));
+            let (version, confirmed) = (placement.version(), member.kv().confirmed_placement());
+            let text = format!("placement {version}, confirmed {confirmed}, {changing} homes without the goal");
+            left.push(format!("host {}: {text}", host.0));
         }
     }
     left
