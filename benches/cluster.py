@@ -14,7 +14,6 @@ Usage:
 
 The programs come from the directory of OMBAK_PROGRAM, which should be a release build."""
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -23,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 import measure
+from measure import load
 
 DEVCLUSTER = measure.ROOT / "tests" / "devcluster" / "devcluster"
 CONNECTIONS = (6, 100)
@@ -94,22 +94,6 @@ class Cluster:
     def __exit__(self, *_):
         subprocess.run([str(DEVCLUSTER), "stop", self.directory.name], check=False, stdout=subprocess.DEVNULL)
         self.directory.cleanup()
-
-
-def load(server, *words):
-    """Runs the client and returns its figures."""
-    command = [str(measure.beside("ombak-floor")), "load", *server.words, *words]
-    for address in server.addresses:
-        command += ["--address", address]
-    for pid in server.pids:
-        command += ["--pid", str(pid)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)}\nexited with {done.returncode}:\n{done.stderr}")
-    figures = json.loads(done.stdout)
-    figures["cpu_us"] = figures["cpu_s"] * 1e6 / figures["requests"]
-    figures["rate"] = figures["requests"] / figures["elapsed_s"]
-    return figures
 
 
 def requests(rounds, seconds):

@@ -135,6 +135,23 @@ def execute(command):
         raise SystemExit(f"{' '.join(command)}\nexited with {done.returncode}:\n{done.stderr}")
 
 
+def load(server, *words):
+    """Runs the client of the floor against a server with `words`, `addresses` and `pids`, and returns its
+    figures."""
+    command = [str(beside("ombak-floor")), "load", *server.words, *words]
+    for address in server.addresses:
+        command += ["--address", address]
+    for pid in server.pids:
+        command += ["--pid", str(pid)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}\nexited with {done.returncode}:\n{done.stderr}")
+    figures = json.loads(done.stdout)
+    figures["cpu_us"] = figures["cpu_s"] * 1e6 / figures["requests"]
+    figures["rate"] = figures["requests"] / figures["elapsed_s"]
+    return figures
+
+
 def row(name, out):
     run = json.loads((out / name / "run.json").read_text())
     totals, resources = run["totals"], run["resources"]

@@ -19,7 +19,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 pub struct Outcome {
     /// Latencies of the requests that were answered, in nanoseconds (at most about 4 s).
     pub latencies_ns: Vec<u32>,
-    /// Requests that were refused with an error. Only a load with a rate goes on after one.
+    /// Requests that were refused with an error. Only a load that counts errors goes on after one.
     pub errors: u64,
     /// The time that was measured.
     pub elapsed: Duration,
@@ -49,6 +49,8 @@ pub struct Requests<'a> {
     /// Requests per second over all connections. Without a rate each connection asks again as soon
     /// as it has an answer.
     pub rate: Option<f64>,
+    /// Whether requests that are refused count as errors. Otherwise the first one ends the load.
+    pub counts_errors: bool,
 }
 
 /// Measures requests over a number of connections.
@@ -62,8 +64,9 @@ fn runtime(target: &Target) -> Result<tokio::runtime::Runtime, String> {
 }
 
 async fn measure(target: &Target, requests: Requests<'_>) -> io::Result<Outcome> {
-    let Requests { ops, connections, duration, rate } = requests;
+    let Requests { ops, connections, duration, rate, counts_errors } = requests;
     let interval = rate.map(|rate| Duration::from_secs_f64(connections as f64 / rate));
+    let pace = Pace { interval, counts_errors };
     let mut open = Vec::with_capacity(connections);
     for number in 0..connections {
         open.push((Connection::open(target.address(number), target, ops).await?, target.keys_of(number)));
@@ -71,7 +74,7 @@ async fn measure(target: &Target, requests: Requests<'_>) -> io::Result<Outcome>
     let from = Instant::now() + WARM_UP;
     let to = from + duration;
     let mut clients: JoinSet<_> =
-        open.into_iter().zip(1..).map(|((c, keys), seed)| c.ask_until(keys, (from, to), seed, interval)).collect();
+        open.into_iter().zip(1..).map(|((c, keys), seed)| c.ask_until(keys, (from, to), seed, pace)).collect();
 
     tokio::time::sleep_until(from.into()).await;
     let (started, cpu_before) = (Instant::now(), target.cpu()?);
@@ -85,6 +88,14 @@ async fn measure(target: &Target, requests: Requests<'_>) -> io::Result<Outcome>
         errors += refused;
     }
     Ok(Outcome { latencies_ns, errors, elapsed, server_cpu: cpu_after.saturating_sub(cpu_before) })
+}
+
+/// How a connection asks.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// The time between two requests, unless the next one follows the answer.
+    interval: Option<Duration>,
+    counts_errors: bool,
 }
 
 struct Connection {
@@ -129,7 +140,7 @@ impl Connection {
         keys: Arc<[u64]>,
         (from, to): (Instant, Instant),
         seed: u64,
-        interval: Option<Duration>,
+        Pace { interval, counts_errors }: Pace,
     ) -> io::Result<(Vec<u32>, u64)> {
         let (mut latencies_ns, mut errors) = (Vec::new(), 0);
         let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -141,7 +152,7 @@ impl Connection {
             random ^= random << 17;
             let (key, op) = ((random >> 8) % keys.len() as u64, random as u8 as usize % self.requests.len());
             match self.exchange(keys[key as usize], op).await {
-                Err(error) if interval.is_none() || error.kind() != io::ErrorKind::InvalidData => return Err(error),
+                Err(error) if !counts_errors || error.kind() != io::ErrorKind::InvalidData => return Err(error),
                 Err(_) => errors += 1,
                 Ok(()) => {}
             }

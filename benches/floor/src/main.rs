@@ -73,7 +73,7 @@ fn measure(options: &Options) -> Result<(), String> {
         for &connections in &options.connections {
             for &op in &options.ops {
                 for &(server, ref target) in &targets {
-                    let requests = Requests { ops: &[op], connections, duration: options.seconds, rate: None };
+                    let requests = Requests { ops: &[op], connections, duration: options.seconds, rate: None, counts_errors: false };
                     let outcome = load::run(target, requests)?;
                     report.add(Sample { server, op, connections, outcome });
                 }
@@ -94,8 +94,9 @@ fn load_only(options: Load) -> Result<(), String> {
         let keys = preference_lists::keys_by_address(&target).map_err(|e| format!("preference lists: {e}"))?;
         target = target.with_keys(keys)?;
     }
-    let Load { connections, seconds, rate, .. } = options;
-    let requests = Requests { ops: &options.ops, connections, duration: seconds, rate };
+    let Load { connections, seconds, rate, counts_errors, .. } = options;
+    let counts_errors = counts_errors || rate.is_some();
+    let requests = Requests { ops: &options.ops, connections, duration: seconds, rate, counts_errors };
     let outcome = load::run(&target, requests)?;
     println!("{}", report::json(outcome));
     Ok(())

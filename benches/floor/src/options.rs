@@ -26,10 +26,11 @@ Usage: ombak-floor --ombak PATH [OPTIONS]
   ombak-floor front --port N --peer ADDRESS --peer ADDRESS
                    only run an echo server that asks both peers before it answers
   ombak-floor load --address ADDRESS... --pid N... [--echo] [--op OP] [--connections N] [--seconds N]
-                   [--rate N] [--fill] [--preference-lists]
+                   [--rate N] [--count-errors] [--fill] [--preference-lists]
                    only the client: requests to running servers, and the processor time of their processes;
                    without --op half of them are gets. With --preference-lists each address gets only
-                   keys that its node holds. With --rate, refused requests are counted. Prints one line of JSON
+                   keys that its node holds. With --rate or --count-errors, refused requests are counted, and do
+                   not end the load. Prints one line of JSON
   ombak-floor appends [--puts N] [--rounds N] [--dir DIR]
                    small puts on stores without a network, beside a loop that appends to a file [1000000, 5]
 ";
@@ -69,6 +70,8 @@ pub struct Load {
     pub seconds: Duration,
     /// Requests per second, unless as many as possible.
     pub rate: Option<f64>,
+    /// Whether refused requests count as errors, also without a rate.
+    pub counts_errors: bool,
     /// Whether every key is written before.
     pub fill: bool,
     /// Whether each address gets only keys that its node holds.
@@ -161,6 +164,7 @@ fn parse_load(mut args: impl Iterator<Item = String>) -> Result<Load, String> {
         connections: 6,
         seconds: Duration::from_secs(2),
         rate: None,
+        counts_errors: false,
         fill: false,
         preference_lists: false,
     };
@@ -174,6 +178,7 @@ fn parse_load(mut args: impl Iterator<Item = String>) -> Result<Load, String> {
             "--connections" => load.connections = number::<std::num::NonZeroUsize>(&option, &value()?)?.get(),
             "--seconds" => load.seconds = Duration::from_secs_f64(positive(&option, &value()?)?),
             "--rate" => load.rate = Some(positive(&option, &value()?)?),
+            "--count-errors" => load.counts_errors = true,
             "--fill" => load.fill = true,
             "--preference-lists" => load.preference_lists = true,
             _ => return Err(format!("load: unknown option {option}")),
