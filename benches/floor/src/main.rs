@@ -73,7 +73,13 @@ fn measure(options: &Options) -> Result<(), String> {
         for &connections in &options.connections {
             for &op in &options.ops {
                 for &(server, ref target) in &targets {
-                    let requests = Requests { ops: &[op], connections, duration: options.seconds, rate: None, counts_errors: false };
+                    let requests = Requests {
+                        ops: &[op],
+                        connections,
+                        duration: options.seconds,
+                        rate: None,
+                        counts_errors: false,
+                    };
                     let outcome = load::run(target, requests)?;
                     report.add(Sample { server, op, connections, outcome });
                 }
