@@ -11,7 +11,7 @@ use crate::watched_stores::{WatchedFactory, WatchedStores};
 use crate::wires::Wires;
 use crate::world::{HostId, World};
 
-use ombak_cluster::{MemberNode, MemberParts, NobodyIsUp, NodeParts};
+use ombak_cluster::{Detection, MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts};
 use ombak_kv::{DeleteMode, Kv, KvConfig, head_terms};
 use ombak_peer::handshake::Secret;
 use ombak_ring::placement::{Decision, Placement, Step};
@@ -188,6 +188,10 @@ pub struct Cluster {
     pub(crate) aborted_homes: u64,
     /// Why homes waited in the last round of the driver, where engines are connected by messages.
     pub(crate) obstacles: Vec<String>,
+    /// The ring size of nodes that start.
+    pub(crate) ring_size: u32,
+    /// Whether members have the times of the program in place of those of runs.
+    pub(crate) has_default_times: bool,
     ring: Option<Arc<Ring>>,
     random: Random,
     made: Made,
@@ -237,6 +241,8 @@ impl Cluster {
             decided: Decided::default(),
             aborted_homes: 0,
             obstacles: Vec::new(),
+            ring_size: RING_SIZE,
+            has_default_times: false,
             ring: None,
             random,
             made,
@@ -356,7 +362,7 @@ impl Cluster {
 
     /// What a process on a host needs for its engine.
     pub(crate) fn engine_parts(&mut self, host: HostId) -> Result<KvConfig, NoStart> {
-        let (runtime, wiring) = (self.world.runtime(host), self.wiring);
+        let (runtime, wiring, ring_size) = (self.world.runtime(host), self.wiring, self.ring_size);
         let (made, witness) = (self.made.clone(), self.witness.clone());
         let node = self.node_mut(host);
         // The engine, its services and its tasks keep the runtime of their process alive.
@@ -384,7 +390,7 @@ impl Cluster {
         let mut config =
             KvConfig::new(format!("node{}", host.0), NODE_DIR, Arc::new(WatchedFactory { factory, opened }));
         config.fs = node.disks.node.clone();
-        config.ring_size = RING_SIZE;
+        config.ring_size = ring_size;
         config.io_threads = 2;
         config.timeout = REQUEST_LIMIT;
         config.delete_mode = DeleteMode::After(REAP_AFTER);
@@ -403,7 +409,7 @@ impl Cluster {
         let (network, address) = (self.network.of(&self.world, host), address_of(host, PEER_PORT));
         let secret = Secret::new(SECRET).map_err(|e| no_start(host, e))?;
         let mut node = NodeParts::new(kv, network, address, (0, secret), Arc::new(NobodyIsUp));
-        node.detection = Some(times::detection());
+        node.detection = Some(if self.has_default_times { Detection::default() } else { times::detection() });
         let metadata_dir = Path::new(NODE_DIR).join("metadata");
         Ok(MemberParts {
             node,
@@ -411,7 +417,7 @@ impl Cluster {
             advertised: None,
             target_n_val: TARGET_N_VAL,
             target_location_n_val: TARGET_LOCATION_N_VAL,
-            timing: times::members(),
+            timing: if self.has_default_times { MemberTiming::default() } else { times::members() },
         })
     }
 

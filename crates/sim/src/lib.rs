@@ -56,6 +56,7 @@ pub mod oracle;
 mod queries;
 mod random;
 mod run;
+pub mod scale;
 mod settling;
 mod starting;
 mod times;
