@@ -128,13 +128,7 @@ impl Counting {
     }
 
     /// A host whose node keeps a key, or does not.
-    fn host_for(
-        &self,
-        bucket: &Bucket,
-        key: &[u8],
-        at_replica: bool,
-        turn: usize,
-    ) -> Result<Option<HostId>, NoStart> {
+    fn host_for(&self, bucket: &Bucket, key: &[u8], at_replica: bool, turn: usize) -> Result<Option<HostId>, NoStart> {
         let hosts = self.cluster.lock().member_hosts();
         let first = self.member(hosts[0])?;
         let kept_by = first.kv().preflist(bucket, key).map_err(|e| no_start(hosts[0], e))?;
