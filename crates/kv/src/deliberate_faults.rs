@@ -67,6 +67,9 @@ pub enum BrokenRule {
     LeaversStandInForNobody,
     /// A node that is new in a goal is no fallback before all members have confirmed the goal.
     NewcomersStandInForNobody,
+    /// What a node brought with it when it joined is handed back only when every member knows the
+    /// node (§15).
+    NewcomersHandBackLater,
     /// A member that adopts a flip without having proved the home, and stays a primary, owes what
     /// it holds.
     UnprovedPrimariesOwe,

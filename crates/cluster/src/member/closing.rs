@@ -85,8 +85,8 @@ impl Inner {
             match answer {
                 Ok(Answer::Objects { found: None }) => None,
                 Ok(Answer::Objects { found: Some(partition) }) => Some(format!(
-                    "'{name}' holds objects or tombstones (for example in partition {partition}). In this version the \
-                     nodes of a cluster and the number of copies change only while all nodes are empty."
+                    "'{name}' holds objects or tombstones (for example in partition {partition}). This \
+                     change is possible only while no member holds anything."
                 )),
                 Ok(_) => Some(format!("'{name}' gave another answer than was asked for.")),
                 Err(why) => Some(format!("Node '{name}' is not reachable! ({why})")),

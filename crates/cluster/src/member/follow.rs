@@ -68,13 +68,28 @@ impl Inner {
         // A type that was created after a change of the ring had begun has its objects in the new
         // sets. So the placement comes first, and it has to know the n of the types of the state.
         self.kv().buckets().expect_n_vals(&records);
+        self.hold_what_was_brought(&state);
         self.adopt_placement(&state).await;
+        self.kv().set_hands_back(self.is_full_member_in(&state));
         self.adopt_records(records).await;
         self.adopt_closed_part(&state).await;
         self.watch_closing(&last.metadata, &state);
         self.note_leave(&state);
         self.look_at_myself(&last.metadata, &state);
         self.followed.set(Followed { metadata: state, index });
+    }
+
+    /// Whether the join of this node is committed. It is not if the node does not join after all.
+    fn is_full_member_in(&self, state: &Metadata) -> bool {
+        state.members().get(&self.id()).is_some_and(|me| me.status != MemberStatus::Joining)
+    }
+
+    /// What this node brings with it stays where it is, before the placement of the cluster is in
+    /// force and until the join is committed.
+    pub(super) fn hold_what_was_brought(&self, state: &Metadata) {
+        if !self.is_full_member_in(state) {
+            self.kv().set_hands_back(false);
+        }
     }
 
     async fn adopt_records(&self, records: Vec<ombak_kv::RecordChange>) {

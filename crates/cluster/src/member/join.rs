@@ -1,16 +1,21 @@
 //! How a node that has a cluster of its own joins another one, and how it leaves that again before
 //! the commit.
 //!
-//! The node takes no writes, proves that it holds nothing, and begins a new log under which the
-//! other cluster adds it. When it has got the metadata of that cluster, it puts the new log in
-//! force and drops its own. A loss of power before that leaves it alone as it was, and a loss of
-//! power afterwards leaves it a member. Until the commit it owns nothing: its clients reach the
-//! members through it.
+//! The node takes no writes, and begins a new log under which the other cluster adds it. When it
+//! has got the metadata of that cluster, it compares its bucket types and properties with those
+//! there, puts the new log in force and drops its own. A loss of power before that leaves it alone
+//! as it was, and a loss of power afterwards leaves it a member. Until the commit it owns nothing:
+//! its clients reach the members through it.
+//!
+//! What the node holds is foreign data from then on (docs/design/replication.md §15). It stays where
+//! it is until the commit, and then it goes to the primaries. If the node does not join after all,
+//! it is alone with everything that it had, under the bucket types that the cluster had.
 
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
 use crate::capabilities::RING_CHANGES;
+use crate::metadata::{all_records, taken_over};
 use ombak_kv::Holdings;
 use ombak_metadata::state::{Command, MemberStatus, Metadata, Refusal as MetadataRefusal};
 use ombak_metadata::{MetadataNode, ProposeError};
@@ -18,7 +23,7 @@ use ombak_peer::IdentifyError;
 use ombak_peer::handshake::HandshakeError;
 use ombak_ring::RingSize;
 use ombak_ring::staging::Refusal;
-use ombak_types::NodeId;
+use ombak_types::{Error, NodeId};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -102,11 +107,6 @@ impl Inner {
                 name.escape_ascii()
             )));
         }
-        if !own.buckets().is_empty() {
-            return Err(ClusterError::refused(
-                "Failed: this node has buckets with properties of their own. Set them in the cluster, and reset them here.",
-            ));
-        }
         {
             // A state that is adopted meanwhile must not open this node again.
             let _adopting = self.adopting.lock().await;
@@ -151,22 +151,32 @@ impl Inner {
         }
     }
 
-    /// Proves that the node is empty, and moves it to the cluster of `seed`. The node takes no
-    /// writes.
+    /// Moves the node to the cluster of `seed`. The node takes no writes.
     async fn move_to(self: &Arc<Self>, seed: NodeId, name: &str) -> Result<(), ClusterError> {
         let kv = self.kv().clone();
-        if let Some(partition) = self.blocking(move || kv.find_object(&Holdings::Everything)).await?? {
+        if !self.node.transport().shares(seed, RING_CHANGES)
+            && let Some(partition) = self.blocking(move || kv.find_object(&Holdings::Everything)).await??
+        {
             return Err(ClusterError::refused(format!(
-                "Failed: this node holds objects or tombstones (for example in partition {partition}). In this version \
-                 only an empty node can join."
+                "Failed: this node holds objects or tombstones (for example in partition {partition}). An earlier \
+                 version of ombak runs in the cluster, which takes only empty nodes: upgrade it there first."
             )));
+        }
+        // It was alone, so nobody can know more than it holds.
+        let kv = self.kv().clone();
+        if kv.has_replica_state() && !self.blocking(move || kv.own_everything()).await? {
+            return Err(ClusterError::refused("Failed: replicas.json of this node could not be written; see the log"));
         }
         let dirs = self.dirs.clone();
         let dir = self.blocking(move || dirs.begin()).await??;
         let next = MetadataNode::start(self.setup(dir.clone(), None)).await?;
         // The other cluster sends its metadata to the new log.
         self.slot.store(Some(next.clone()));
-        match self.be_added(&next, seed).await {
+        let added = match self.be_added(&next, seed).await {
+            Ok(()) => self.check_properties(&next, seed).await,
+            Err(why) => Err(why),
+        };
+        match added {
             Ok(()) => {
                 let log = dir.clone();
                 self.switch_to(next, log).await?;
@@ -181,6 +191,35 @@ impl Inner {
                 Err(error)
             }
         }
+    }
+
+    /// Checks that what this node holds keeps its meaning under the bucket types and properties of
+    /// the cluster that has just added it. Otherwise the cluster forgets the node again.
+    async fn check_properties(&self, next: &Arc<MetadataNode>, seed: NodeId) -> Result<(), ClusterError> {
+        let (kv, theirs) = (self.kv().clone(), all_records(&next.metadata()));
+        let find = move || {
+            for conflict in kv.buckets().conflicts_with(theirs) {
+                let counts = match &conflict.only_if_held {
+                    Some(holdings) => kv.find_object(holdings)?.is_some(),
+                    None => true,
+                };
+                if counts {
+                    return Ok(Some(conflict.text));
+                }
+            }
+            Ok::<_, Error>(None)
+        };
+        let found = self.blocking(find).await.map_err(ClusterError::from).and_then(|found| Ok(found?));
+        let why = match found {
+            Ok(None) => return Ok(()),
+            Ok(Some(text)) => ClusterError::refused(format!("Failed: {text}")),
+            Err(why) => why,
+        };
+        let withdrawal = Command::WithdrawMember { node: self.id() };
+        if let Err(error) = next.propose_through(seed, withdrawal, self.command_deadline()).await {
+            warn!(%error, "the cluster may still know this node as one that joins; `cluster clear` there ends that");
+        }
+        Err(why)
     }
 
     async fn be_added(&self, next: &Arc<MetadataNode>, seed: NodeId) -> Result<(), ClusterError> {
@@ -231,9 +270,26 @@ impl Inner {
         let dirs = self.dirs.clone();
         let dir = self.blocking(move || dirs.begin()).await??;
         let next = MetadataNode::start(self.setup(dir.clone(), Some(size))).await?;
+        let kv = self.kv().clone();
+        if self.blocking(move || kv.find_object(&Holdings::Everything)).await??.is_some() {
+            // What it had keeps its types: they were in the cluster, too.
+            take_over(&next, self.kv().buckets().records()).await?;
+        }
         warn!("this node does not join after all, and begins a cluster of its own");
         self.switch_to(next, dir).await
     }
+}
+
+/// Lets the metadata of a cluster of this node alone take over these bucket types and properties.
+pub(super) async fn take_over(
+    metadata: &Arc<MetadataNode>,
+    records: Vec<ombak_kv::RecordChange>,
+) -> Result<(), ClusterError> {
+    const EACH_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+    for command in taken_over(records) {
+        metadata.propose(command, metadata.deadline_after(EACH_MAX)).await?;
+    }
+    Ok(())
 }
 
 const SAME_NODE: ombak_peer::handshake::RefusalKind = ombak_peer::handshake::RefusalKind::SameNode;

@@ -2,13 +2,14 @@
 
 use super::admission::MemberAdmission;
 use super::error::ClusterError;
+use super::join::take_over;
 use super::member_node::{Followed, Inner, MemberNode, cluster_id, others};
 use super::older::AskingTransport;
 use super::parts::MemberParts;
 use super::properties::ClusterProperties;
 use super::questions::{Answer, decode, encode};
 use super::standing::Standing;
-use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records, register, taken_over};
+use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records, register};
 use crate::node::{ClusterNode, StartError};
 use crate::service_numbers::MEMBERS;
 use bytes::Bytes;
@@ -152,6 +153,7 @@ impl MemberNode {
         inner.kv().buckets().follow(authority, all_records(&state));
         {
             let _adopting = inner.adopting.lock().await;
+            inner.hold_what_was_brought(&state);
             inner.resume_placement(&state).await;
             inner.adopt(state, index).await;
         }
@@ -253,7 +255,7 @@ impl Begin {
                     return Ok(metadata);
                 }
                 if !records.is_empty() && is_as_founded(&metadata.metadata()) {
-                    take_over(&metadata, records.clone()).await?;
+                    take_over(&metadata, records.clone()).await.map_err(MemberStartError::from)?;
                 }
                 metadata
             }
@@ -261,7 +263,7 @@ impl Begin {
                 let dir = blocking(Box::new(|dirs| dirs.begin().map(Some))).await?.unwrap_or_default();
                 let found = Some(self.ring_size);
                 let metadata = MetadataNode::start(setup(dir.clone(), found)).await.map_err(ClusterError::from)?;
-                take_over(&metadata, records.clone()).await?;
+                take_over(&metadata, records.clone()).await.map_err(MemberStartError::from)?;
                 blocking(Box::new(move |dirs| dirs.put_in_force(&dir).map(|()| None))).await?;
                 info!(types_and_buckets = records.len(), "founded a cluster of this node");
                 metadata
@@ -277,15 +279,6 @@ impl Begin {
 /// Whether nothing has happened in this cluster since its founding but changes of bucket types.
 fn is_as_founded(state: &Metadata) -> bool {
     state.members().len() == 1 && state.ring().is_some_and(|ring| ring.version().number == 1)
-}
-
-async fn take_over(metadata: &Arc<MetadataNode>, records: Vec<ombak_kv::RecordChange>) -> Result<(), MemberStartError> {
-    const EACH_MAX: std::time::Duration = std::time::Duration::from_secs(60);
-    for command in taken_over(records) {
-        let deadline = metadata.deadline_after(EACH_MAX);
-        metadata.propose(command, deadline).await.map_err(ClusterError::from)?;
-    }
-    Ok(())
 }
 
 fn register_questions(

@@ -18,6 +18,7 @@ mod authority;
 mod backend_choice;
 mod error;
 mod file;
+mod merging;
 mod registry;
 mod state;
 
@@ -28,5 +29,6 @@ pub use file::FILE_NAME as BUCKETS_FILE;
 #[cfg(any(test, fuzzing))]
 pub(crate) use file::check_buckets_file;
 pub(crate) use file::examine_file;
+pub use merging::PropertyConflict;
 pub use registry::BucketRegistry;
 pub use state::{BucketRecord, RecordChange, TypeRecord, TypeStatus, TypeSummary};

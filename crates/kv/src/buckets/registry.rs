@@ -55,6 +55,10 @@ impl BucketRegistry {
         Ok(Self { settings, current, file: Mutex::new(file), authority: OnceLock::new() })
     }
 
+    pub(super) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// Allows only these values of the property `backend` in later changes. Values that were set
     /// before stay unchanged.
     #[must_use]

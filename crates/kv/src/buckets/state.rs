@@ -234,6 +234,12 @@ impl Snapshot {
         self.of_type(bucket_type).map(|e| &*e.map)
     }
 
+    /// The effective properties of the buckets of a type, active or not, that have none of their
+    /// own.
+    pub(super) fn props_of_type(&self, bucket_type: &[u8]) -> Option<&Arc<BucketProps>> {
+        self.of_type(bucket_type).map(|of_type| &of_type.props)
+    }
+
     /// The effective properties of a bucket; `None` when its type is not active.
     pub fn bucket_map(&self, bucket: &Bucket) -> Option<PropMap> {
         let base = self.of_active_type(&bucket.bucket_type)?;

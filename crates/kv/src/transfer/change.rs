@@ -176,6 +176,18 @@ impl Kv {
         self.engine.transfers.wake();
     }
 
+    /// Says whether this node hands back what it holds for others. A node that joins another cluster
+    /// says no before it takes the placement of that cluster, and yes when its join is committed.
+    pub fn set_hands_back(&self, hands_back: bool) {
+        self.engine.transfers.set_hands_back(hands_back);
+    }
+
+    /// Takes everything that this node holds as its own and complete, durably, because it has been
+    /// alone: nobody knew more. Returns false if that could not be saved. Blocks.
+    pub fn own_everything(&self) -> bool {
+        self.engine.transfers.own_everything(self.engine.partitions())
+    }
+
     /// What this node says to the driver about changing homes. It has confirmed the version.
     pub fn ring_report(&self, confirmed: RingVersion) -> Report {
         let transfers = &self.engine.transfers;

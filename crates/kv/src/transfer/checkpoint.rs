@@ -283,6 +283,15 @@ impl Transfers {
         self.save_filling(partitions)
     }
 
+    /// Forgets that this node may lack something, or that what it holds is of unknown age. Blocks.
+    pub(super) fn own_everything(&self, partitions: &PartitionTable) -> bool {
+        for partition in partitions.all_open() {
+            self.classes.restore(partition.number(), None);
+            self.set_aside.up_to(&partition, 0);
+        }
+        self.save_filling(partitions)
+    }
+
     pub(super) fn save_filling(&self, partitions: &PartitionTable) -> bool {
         let mut state = self.checkpoint.state.lock();
         state.is_member = true;

@@ -14,6 +14,7 @@ use super::foreign::{Amount, UNKNOWN_N};
 use super::progress::TransferKind;
 use super::roles::is_of_one_ring;
 use super::send::Target;
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
 use crate::partition::Access;
 use crate::replica::ClassId;
@@ -25,6 +26,7 @@ use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tracing::debug;
 
 /// What a pass over the foreign copies of a partition has left.
@@ -54,6 +56,25 @@ struct Pass<'a> {
 }
 
 impl Transfers {
+    /// Sets whether this node hands back anything at all.
+    pub(crate) fn set_hands_back(&self, hands_back: bool) {
+        self.hands_back.store(hands_back, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Whether this node may hand back what it holds of a home. What a node brought with it when it
+    /// joined waits until every member that acts on the home knows the node as a member: a round of
+    /// reaping that does not ask it could remove the tombstone of what it still holds
+    /// (docs/design/replication.md §6, 15). Every step of a home, and every goal that leaves it as
+    /// it is, raises its version.
+    pub(super) fn may_hand_back(&self, engine: &Engine, placement: &Placement, partition: u32) -> bool {
+        let (home, here) = (placement.home(partition), engine.identity.node_id);
+        let is_leaver = || !engine.config.peers.may_stand_in(here);
+        let is_known = || home.in_force().node(here).is_some() || home.version() >= placement.goal().version();
+        let may = self.hands_back.load(Ordering::SeqCst) && (is_known() || is_leaver());
+        !home.is_changing() && (may || is_broken(BrokenRule::NewcomersHandBackLater))
+    }
+
     /// Makes one pass over the foreign copies of a partition that were appended after `since_seq`.
     pub(super) async fn hand_back(&self, engine: &Arc<Engine>, partition: u32, since_seq: u64) -> Result<Left, Error> {
         let placement = engine.placement();

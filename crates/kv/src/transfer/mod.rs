@@ -130,6 +130,9 @@ pub(crate) struct Transfers {
     concurrency: AtomicUsize,
     gives: AtomicBool,
     takes: AtomicBool,
+    /// Whether this node hands back what it holds for others. A node that joins does not, until
+    /// its join is committed.
+    hands_back: AtomicBool,
     /// When a copy was refused last because a disk is full.
     refused_for_space_at: Mutex<Option<Instant>>,
     /// Whether what has failed is to be tried again at once.
@@ -165,6 +168,7 @@ impl Transfers {
             concurrency: AtomicUsize::new(config.transfer.concurrency),
             gives: AtomicBool::new(config.transfer.gives),
             takes: AtomicBool::new(config.transfer.takes),
+            hands_back: AtomicBool::new(true),
             refused_for_space_at: Mutex::default(),
             retries_at_once: AtomicBool::new(false),
             is_working: AtomicBool::new(false),

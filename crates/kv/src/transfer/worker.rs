@@ -232,8 +232,9 @@ impl Worker {
             });
             pieces.extend(owed.map(|owed| Piece::Pay(owed.class, owed.peer)));
             // What is foreign now may not be foreign when the change of its home ends.
-            let may_hand_back =
-                |partition: &u32| !placement.home(*partition).is_changing() && self.may_hand_back(*partition);
+            let may_hand_back = |partition: &u32| {
+                transfers.may_hand_back(engine, placement, *partition) && self.may_achieve_something(*partition)
+            };
             let foreign = transfers.foreign.partitions().filter(may_hand_back);
             pieces.extend(foreign.map(Piece::HandBack));
         }
@@ -254,7 +255,7 @@ impl Worker {
     }
 
     /// Whether a pass over a partition may achieve something.
-    fn may_hand_back(&self, partition: u32) -> bool {
+    fn may_achieve_something(&self, partition: u32) -> bool {
         let Some(waiting) = self.waiting.get(&partition) else { return true };
         let is_new = self.transfers.foreign.begun(partition) > waiting.begun;
         let now = self.transfers.runtime.now();

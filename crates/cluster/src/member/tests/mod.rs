@@ -3,6 +3,7 @@
 mod closings;
 mod forming;
 mod join_races;
+mod joining_with_objects;
 mod life;
 mod locations;
 mod mixed_versions;

@@ -54,7 +54,7 @@ impl Clients {
 }
 
 /// A cluster with objects, and their keys.
-async fn with_objects(nodes: &[MemberNode]) -> Vec<String> {
+pub(super) async fn with_objects(nodes: &[MemberNode]) -> Vec<String> {
     let keys: Vec<String> = (0..OBJECTS).map(|number| format!("before {number}")).collect();
     for (number, key) in keys.iter().enumerate() {
         put(&nodes[number % nodes.len()], bucket(), key, 3).await.unwrap();
@@ -62,7 +62,7 @@ async fn with_objects(nodes: &[MemberNode]) -> Vec<String> {
     keys
 }
 
-async fn carry_out(node: &MemberNode, changes: &[MemberChange]) {
+pub(super) async fn carry_out(node: &MemberNode, changes: &[MemberChange]) {
     for change in changes {
         node.stage(change).await.unwrap();
     }
@@ -71,7 +71,7 @@ async fn carry_out(node: &MemberNode, changes: &[MemberChange]) {
 }
 
 /// Waits until all homes have the goal, and no member has anything left to bring anywhere.
-async fn until_at_rest(nodes: &[&MemberNode]) {
+pub(super) async fn until_at_rest(nodes: &[&MemberNode]) {
     until("all homes have the goal", || {
         let placement = nodes[0].kv().placement();
         placement.is_settled() && nodes.iter().all(|node| node.kv().placement() == placement)
@@ -89,7 +89,7 @@ async fn until_at_rest(nodes: &[&MemberNode]) {
 }
 
 /// All three primaries of each key answer that they have it.
-async fn all_have(nodes: &[&MemberNode], keys: &[String]) {
+pub(super) async fn all_have(nodes: &[&MemberNode], keys: &[String]) {
     for (number, key) in keys.iter().enumerate() {
         let node = nodes[number % nodes.len()];
         let all = Some(Quorum::Count(3));
@@ -105,7 +105,7 @@ async fn all_have(nodes: &[&MemberNode], keys: &[String]) {
     assert_eq!(held, keys.len() * 3, "each object is at exactly its three primaries");
 }
 
-fn objects_of(node: &MemberNode) -> usize {
+pub(super) fn objects_of(node: &MemberNode) -> usize {
     node.kv().stores().map(|(_, store)| store.status().keys as usize).sum()
 }
 
