@@ -1,5 +1,5 @@
-//! Counts what clusters of several sizes send and store: see docs/benchmarks.md. Arguments: the ring
-//! size, and the numbers of nodes.
+//! Counts what clusters of several sizes send and store: see docs/benchmarks.md. Arguments: the
+//! ring size, and the numbers of nodes.
 
 use ombak_sim::scale::{PutCounts, count};
 use std::time::Instant;

@@ -7,9 +7,9 @@
 //! as it was, and a loss of power afterwards leaves it a member. Until the commit it owns nothing:
 //! its clients reach the members through it.
 //!
-//! What the node holds is foreign data from then on (docs/design/replication.md §15). It stays where
-//! it is until the commit, and then it goes to the primaries. If the node does not join after all,
-//! it is alone with everything that it had, under the bucket types that the cluster had.
+//! What the node holds is foreign data from then on (docs/design/replication.md §15). It stays
+//! where it is until the commit, and then it goes to the primaries. If the node does not join after
+//! all, it is alone with everything that it had, under the bucket types that the cluster had.
 
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
@@ -209,7 +209,7 @@ impl Inner {
             }
             Ok::<_, Error>(None)
         };
-        let found = self.blocking(find).await.map_err(ClusterError::from).and_then(|found| Ok(found?));
+        let found = self.blocking(find).await.and_then(|found| Ok(found?));
         let why = match found {
             Ok(None) => return Ok(()),
             Ok(Some(text)) => ClusterError::refused(format!("Failed: {text}")),

@@ -176,8 +176,9 @@ impl Kv {
         self.engine.transfers.wake();
     }
 
-    /// Says whether this node hands back what it holds for others. A node that joins another cluster
-    /// says no before it takes the placement of that cluster, and yes when its join is committed.
+    /// Says whether this node hands back what it holds for others. A node that joins another
+    /// cluster says no before it takes the placement of that cluster, and yes when its join is
+    /// committed.
     pub fn set_hands_back(&self, hands_back: bool) {
         self.engine.transfers.set_hands_back(hands_back);
     }

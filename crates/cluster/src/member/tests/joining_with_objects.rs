@@ -5,7 +5,7 @@ use super::*;
 use ombak_kv::Holdings;
 use serde_json::json;
 
-/// What a node that is alone has: objects of its own, and one under a key that the cluster has, too.
+/// What a node that is alone has: objects of its own, and one under a key that the cluster has.
 async fn with_own_objects(node: &MemberNode) -> Vec<String> {
     let keys: Vec<String> = (0..100).map(|number| format!("brought {number}")).collect();
     for key in keys.iter().map(String::as_str).chain(["before 7"]) {
