@@ -93,6 +93,9 @@ impl Transfers {
         for (partition, span) in unprepared(adopted.as_ref(), placement, here, ns) {
             self.classes.set_new(partition, span, ns);
         }
+        if self.in_force.lock().is_none() {
+            self.owe_what_was_foreign_before_the_start(adopted.as_ref(), placement, here, ns);
+        }
         if let Some(before) = adopted.as_ref().filter(|before| before.size() == placement.size()) {
             let begins = placement
                 .homes()
@@ -101,6 +104,37 @@ impl Transfers {
             self.owe_what_is_unproved(before, placement, here, ns);
         }
         *adopted = Some(placement.clone());
+    }
+
+    /// While this node was not running, it has become a primary of classes of which it may hold
+    /// copies for others. What is foreign is known only in memory, so they are owed to all.
+    fn owe_what_was_foreign_before_the_start(
+        &self,
+        before: Option<&Placement>,
+        after: &Placement,
+        here: NodeId,
+        ns: &BTreeSet<u32>,
+    ) {
+        if is_of_one_ring(after) {
+            return;
+        }
+        let before = before.filter(|before| before.size() == after.size());
+        let before = before.filter(|before| before.version().lineage == after.version().lineage);
+        let was_primary = |home: &HomePlacement<'_>, n: u32| match (before, home.phase()) {
+            (Some(before), _) => before.home(home.home()).is_primary(here, n),
+            (None, Phase::Pending) => home.replica_set(n).contains(&here),
+            (None, Phase::Flipped) => home.other_set(n).contains(&here),
+            (None, Phase::Settled) => home.version() <= after.goal().version(),
+        };
+        for home in after.homes() {
+            for n in ns.iter().copied().filter(|n| home.is_primary(here, *n) && !was_primary(&home, *n)) {
+                let class = ClassId { partition: home.home(), n };
+                home.primaries(n)
+                    .into_iter()
+                    .filter(|node| *node != here)
+                    .for_each(|node| self.owed.missed(class, node, 1));
+            }
+        }
     }
 
     /// This node was marked as down, or has restarted, while homes flipped without its proof. Where

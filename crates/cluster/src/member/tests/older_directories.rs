@@ -393,8 +393,10 @@ async fn nobody_joins_a_node_that_is_about_to_join_another_one() {
     nodes[0].inner.is_joining.store(false, std::sync::atomic::Ordering::SeqCst);
     nodes[0].inner.stay().await;
     // A join that is refused after that step leaves the node as it was.
-    put(&nodes[0], bucket(), "k", 1).await.unwrap();
-    assert!(nodes[0].join(nodes[2].node().listens_on()).await.is_err(), "it holds an object");
+    let own_props = props(serde_json::json!({ "w": 1 }));
+    change(&nodes[0], move |registry| registry.set_bucket(&bucket(), &own_props)).await.unwrap();
+    let refused = nodes[0].join(nodes[2].node().listens_on()).await.unwrap_err().to_string();
+    assert!(refused.contains("has properties of its own here"), "{refused}");
     let own = nodes[0].node().id();
     until("it can be joined again", || nodes[0].metadata().members()[&own].status == MemberStatus::Valid).await;
     stop(&nodes).await;
