@@ -65,7 +65,7 @@ class World:
         self.settings = {"storage_backend": backend, "ring_size": 8, **settings}
         self.members, self.processes = {}, {}
         self.paused = set()
-        # Nodes that have not joined yet, so that clients may not ask them: only an empty node can join.
+        # Nodes that have not joined yet. Clients may not ask them: what they hold is not in the cluster.
         self.alone = set()
         # Nodes whose process is to end by itself, because they leave.
         self.leaving = set()

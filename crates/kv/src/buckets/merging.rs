@@ -28,26 +28,23 @@ impl BucketRegistry {
         let mut conflicts = Vec::new();
         for (name, record) in &ours.records.types {
             let (shown, held) = (name.escape_ascii(), Some(Holdings::Type(name.clone())));
-            let text = match theirs.records.types.get(name) {
+            let (text, only_if_held) = match theirs.records.types.get(name) {
                 None => {
-                    format!("this node has the bucket type '{shown}', and the cluster has not. Create it there first.")
+                    let text = format!("this node has the bucket type '{shown}', and the cluster has not.");
+                    (format!("{text} Create it there first."), None)
                 }
                 Some(of_cluster) if record.active && !of_cluster.active => {
-                    format!("the bucket type '{shown}' is not active in the cluster. Activate it there first.")
+                    (format!("the bucket type '{shown}' is not active in the cluster. Activate it there first."), held)
                 }
-                Some(_) => continue,
+                Some(_) => {
+                    let both = ours.props_of_type(name).zip(theirs.props_of_type(name));
+                    let Some(difference) = both.and_then(|(own, of_cluster)| difference(own, of_cluster)) else {
+                        continue;
+                    };
+                    (format!("the bucket type '{shown}' has {difference}."), held)
+                }
             };
-            let only_if_held = held.filter(|_| theirs.records.types.contains_key(name));
             conflicts.push(PropertyConflict { text, only_if_held });
-        }
-        for name in ours.records.types.keys() {
-            let (Some(own), Some(of_cluster)) = (ours.props_of_type(name), theirs.props_of_type(name)) else {
-                continue;
-            };
-            if let Some(difference) = difference(own, of_cluster) {
-                let text = format!("the bucket type '{}' has {difference}.", name.escape_ascii());
-                conflicts.push(PropertyConflict { text, only_if_held: Some(Holdings::Type(name.clone())) });
-            }
         }
         for (bucket, record) in &ours.records.buckets {
             let of_cluster = theirs.records.buckets.get(bucket);

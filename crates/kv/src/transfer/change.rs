@@ -14,8 +14,8 @@ use crate::engine::Engine;
 use crate::interface::Kv;
 use crate::partition::PartitionTable;
 use crate::replica::ClassId;
-use ombak_ring::RingVersion;
 use ombak_ring::placement::{HomePlacement, Phase, Placement, ProofOrder, Report};
+use ombak_ring::{ReplicaSet, RingVersion};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use std::collections::BTreeSet;
 
@@ -77,8 +77,7 @@ impl Transfers {
         for n in ns.iter().copied().filter(|n| *n <= nearer.up_to && home.is_primary(here, *n)) {
             let class = ClassId { partition: nearer.partition, n };
             if self.foreign.may_have_held(nearer, n) {
-                let others = home.primaries(n).into_iter().filter(|node| *node != here);
-                others.for_each(|node| self.owed.missed(class, node, 1));
+                self.owe_to_others(class, home.primaries(n), here);
             }
         }
     }
@@ -106,6 +105,11 @@ impl Transfers {
         *adopted = Some(placement.clone());
     }
 
+    /// Owes everything that this node holds of a class to the other ones of these nodes.
+    fn owe_to_others(&self, class: ClassId, nodes: ReplicaSet, here: NodeId) {
+        nodes.into_iter().filter(|node| *node != here).for_each(|node| self.owed.missed(class, node, 1));
+    }
+
     /// While this node was not running, it has become a primary of classes of which it may hold
     /// copies for others. What is foreign is known only in memory, so they are owed to all.
     fn owe_what_was_foreign_before_the_start(
@@ -129,10 +133,7 @@ impl Transfers {
         for home in after.homes() {
             for n in ns.iter().copied().filter(|n| home.is_primary(here, *n) && !was_primary(&home, *n)) {
                 let class = ClassId { partition: home.home(), n };
-                home.primaries(n)
-                    .into_iter()
-                    .filter(|node| *node != here)
-                    .for_each(|node| self.owed.missed(class, node, 1));
+                self.owe_to_others(class, home.primaries(n), here);
             }
         }
     }
@@ -150,7 +151,7 @@ impl Transfers {
                 let stays = old.contains(&here) && new.contains(&here);
                 if has_new_members && stays && !self.proofs.has_proved(&was, here, n) {
                     let class = ClassId { partition: is.home(), n };
-                    new.into_iter().filter(|node| *node != here).for_each(|node| self.owed.missed(class, node, 1));
+                    self.owe_to_others(class, new, here);
                 }
             }
         }
