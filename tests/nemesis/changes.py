@@ -109,9 +109,7 @@ class Changes(threading.Thread):
         found = statuses(through)
         names = {number: member.name for number, member in self.world.members.items()}
         if new and found.get(names[new]) is None:
-            # A node that joins reaches only the member that it names, and that one has to decide.
-            leader = leading(through, self.world.members.values())
-            self.world.members[new].admin("cluster", "join", leader.settings.get("cluster.advertised_address", leader.peer))
+            join(self.world.members[new], stayers[-1])
             found = statuses(through)
         is_decided = found.get(names[new]) == "valid" if new else found.get(names[old]) != "valid"
         if is_decided:
@@ -146,10 +144,6 @@ def statuses(member):
     return {found["name"]: found["status"] for found in json.loads(member.admin("member-status", "--json"))["members"]}
 
 
-def leading(member, members):
-    """The member that decides changes, as a member knows it."""
-    claimant = json.loads(member.admin("ring-status", "--json"))["claimant"]
-    found = [other for other in members if other.name == claimant]
-    if not found:
-        raise Refused(f"no member leads, as node {member.number} knows it")
-    return found[0]
+def join(new, through):
+    """Stages the join of a node through a member."""
+    new.admin("cluster", "join", through.settings.get("cluster.advertised_address", through.peer))

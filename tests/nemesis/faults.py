@@ -160,16 +160,8 @@ class Nemesis:
                 if self.cuts[thing] == 0:
                     world.mend(*thing)
             else:
-                {KILL: world.start, PAUSE: world.resume, FULL: self.end_full_disk, RESTART: world.start}[fault.kind](thing)
+                {KILL: world.start, PAUSE: world.resume, FULL: world.empty_disk, RESTART: world.start}[fault.kind](thing)
         self.say(f"ended:  {fault}")
-
-    def end_full_disk(self, node):
-        """Gives a disk room again. A node whose metadata log found no room takes no part in decisions
-        until it starts again, so it is restarted, as docs/cluster.md says."""
-        self.world.empty_disk(node)
-        if node in self.world.members:
-            self.world.stop(node)
-            self.world.start(node)
 
     def undo_all(self):
         for fault in list(self.active):

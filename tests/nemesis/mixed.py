@@ -10,7 +10,6 @@ import shutil
 import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -18,10 +17,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 import changes  # noqa: E402
 import clients  # noqa: E402
-from run import SETTINGS, Broken, Run, verdict, warnings_of  # noqa: E402
+from run import SETTINGS, Broken, Run, supervised  # noqa: E402
 from world import Loopback, wait_for  # noqa: E402
 
 BACKENDS = ["leveldb"] * 4 + ["leveled"] * 3
+CLIENTS = 4
 LOAD_SECONDS = 5
 REPLACE_SECONDS_MAX = 300
 
@@ -40,16 +40,8 @@ class Mixed(Loopback):
 class MixedRun(Run):
     def all(self):
         clients.fill_quiet_bucket(self.world.first().http, self.history)
-        everybody = clients.Everybody(1, self.world.addresses, self.history, self.counts)
-        self.threads = [clients.Client(client, self.seed, everybody) for client in range(4)]
-        for thread in self.threads:
-            thread.start()
-        try:
+        with self.clients(1, CLIENTS):
             self.kill_and_replace()
-        finally:
-            everybody.stopped.set()
-            for thread in self.threads:
-                thread.join()
         self.check_alive()
         self.settle("after the replacement")
         self.check_round(list(self.history.keys.values()))
@@ -64,8 +56,7 @@ class MixedRun(Run):
         new = world.add()
         old_name, new_name = world.members[replaced].name, world.members[new].name
         asked = world.members[5]
-        leader = changes.leading(asked, world.members.values())
-        world.members[new].admin("cluster", "join", leader.settings["cluster.advertised_address"])
+        changes.join(world.members[new], world.members[self.chance.randint(1, len(BACKENDS))])
         asked.admin("cluster", "replace", old_name, new_name)
         asked.admin("cluster", "plan")
         world.leaving.add(replaced)
@@ -99,33 +90,13 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     arguments = parser.parse_args()
     arguments.seconds = 0
-    directory, passed, failed = Path(tempfile.mkdtemp(prefix="ombak-mixed-")), 0, 0
+    directory = Path(tempfile.mkdtemp(prefix="ombak-mixed-"))
     print(f"seed {arguments.seed}, {BACKENDS}")
-    world = Mixed(directory, BACKENDS[0], SETTINGS)
+    expected = ["add with a clock", "blind add", "put", "delete", "listing", "replaced node"]
     try:
-        world.start_all()
-        world.first().admin("bucket-type", "create", clients.SIBLINGS, '{"props": {"allow_mult": true}}')
-        world.first().admin("bucket-type", "activate", clients.SIBLINGS)
-        run = MixedRun(world, arguments)
-        try:
-            run.all()
-        except Broken as error:
-            print(f"FAILED: {error}")
-            failed += 1
-        expected = ["add with a clock", "blind add", "put", "delete", "listing", "replaced node"]
-        more, wrong = verdict(run, expected, changes_members=False)
-        passed, failed = passed + more, failed + wrong
-        for number, status in world.stop_all().items():
-            print(f"FAILED: node {number} stopped with {status}")
-            failed += 1
-    except Exception:  # noqa: BLE001: whatever happens, the nodes have to be stopped and the total printed.
-        traceback.print_exc(file=sys.stdout)
-        failed += 1
+        run = MixedRun(Mixed(directory, BACKENDS[0], SETTINGS), arguments)
+        passed, failed = supervised(run, expected, changes_members=False)
     finally:
-        world.stop_all()
-        if failed:
-            for number in sorted(world.processes):
-                print(f"--- warnings of node {number}", *warnings_of(directory / f"log-{number}"), sep="\n")
         shutil.rmtree(directory, ignore_errors=True)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0

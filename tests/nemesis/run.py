@@ -29,6 +29,7 @@ import time
 import traceback
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -99,21 +100,27 @@ class Run:
     def round(self, number):
         """Clients write while faults come and go, and while stores are wiped."""
         self.say(f"round {number}")
-        everybody = clients.Everybody(number, self.world.addresses, self.history, self.counts)
-        self.threads = [clients.Client(client, self.seed, everybody) for client in range(CLIENTS)]
-        for thread in self.threads:
-            thread.start()
-        try:
+        with self.clients(number, CLIENTS):
             self.break_and_change()
             for node in self.chance.sample(sorted(self.world.members), WIPED_IN_A_ROUND):
                 self.settle("before stores are wiped", clients_write=True)
                 self.wipe(node)
+        self.check_alive()
+        self.settle("after the round")
+
+    @contextmanager
+    def clients(self, number, count):
+        """Lets so many clients write, delete and list in a round, all the time."""
+        everybody = clients.Everybody(number, self.world.addresses, self.history, self.counts)
+        self.threads = [clients.Client(client, self.seed, everybody) for client in range(count)]
+        for thread in self.threads:
+            thread.start()
+        try:
+            yield
         finally:
             everybody.stopped.set()
             for thread in self.threads:
                 thread.join()
-        self.check_alive()
-        self.settle("after the round")
 
     def break_and_change(self):
         """Carries out faults, and meanwhile changes of the members."""
@@ -259,17 +266,14 @@ def warnings_of(logs):
     return [line[:400] for line in lines if '"WARN"' in line or '"ERROR"' in line][-WARNINGS_MAX:]
 
 
-def cluster_run(directory, arguments):
-    """Runs a cluster with clients and faults. Returns (passed, failed, skipped)."""
-    place = Namespaces if INSIDE in os.environ else Loopback
-    world = place(directory, arguments.backend, SETTINGS)
-    passed, failed, skipped = 0, 0, 0 if world.can_fill_disks else 1
-    print(f"seed {arguments.seed}, {arguments.backend}, {NODES} nodes {'in network namespaces' if place is Namespaces else 'on loopback'}")
+def supervised(run, expected, changes_members=True):
+    """Starts the nodes of a run, carries it out, prints what came of it, and stops the nodes. `expected`
+    must have happened in the run. Returns (passed, failed)."""
+    world, passed, failed = run.world, 0, 0
     try:
         world.start_all()
-        world.members[1].admin("bucket-type", "create", clients.SIBLINGS, '{"props": {"allow_mult": true}}')
-        world.members[1].admin("bucket-type", "activate", clients.SIBLINGS)
-        run = Run(world, arguments)
+        world.first().admin("bucket-type", "create", clients.SIBLINGS, '{"props": {"allow_mult": true}}')
+        world.first().admin("bucket-type", "activate", clients.SIBLINGS)
         try:
             run.all()
         except (Broken, Refused, NoAnswer) as error:
@@ -278,7 +282,7 @@ def cluster_run(directory, arguments):
             print("the faults were:", *run.said, sep="\n  ")
         finally:
             run.nemesis.undo_all()
-        more, wrong = verdict(run, [*MUST_HAPPEN, *faults.kinds_of(world)])
+        more, wrong = verdict(run, expected, changes_members)
         passed, failed = passed + more, failed + wrong
         for number, status in world.stop_all().items():
             print(f"FAILED: node {number} stopped with {status}")
@@ -290,8 +294,17 @@ def cluster_run(directory, arguments):
         world.stop_all()
         if failed:
             for number in sorted(world.processes):
-                print(f"--- warnings of node {number}", *warnings_of(directory / f"log-{number}"), sep="\n")
-    return passed, failed, skipped
+                print(f"--- warnings of node {number}", *warnings_of(world.directory / f"log-{number}"), sep="\n")
+    return passed, failed
+
+
+def cluster_run(directory, arguments):
+    """Runs a cluster with clients and faults. Returns (passed, failed, skipped)."""
+    place = Namespaces if INSIDE in os.environ else Loopback
+    world = place(directory, arguments.backend, SETTINGS)
+    print(f"seed {arguments.seed}, {arguments.backend}, {NODES} nodes {'in network namespaces' if place is Namespaces else 'on loopback'}")
+    passed, failed = supervised(Run(world, arguments), [*MUST_HAPPEN, *faults.kinds_of(world)])
+    return passed, failed, 0 if world.can_fill_disks else 1
 
 
 def test_the_checker():
