@@ -42,7 +42,7 @@ struct Incoming {
 /// Why a command was not decided here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotDecided {
-    /// Another node leads, if it is known.
+    /// Another node leads, if it is known, or this one waits for room on its disk.
     NotLeader(Option<NodeId>),
     /// The group has stopped on this node.
     Stopped,
@@ -54,6 +54,7 @@ pub(crate) struct RaftGroup {
     runtime: Arc<dyn Runtime>,
     id: RaftId,
     log: RaftLog,
+    /// What changes the snapshot.
     pool: PatientPool,
     published: Arc<Published<Arc<Position>>>,
     incoming: Mutex<Option<Incoming>>,
@@ -77,7 +78,7 @@ impl RaftGroup {
         if purged > included {
             return Err(unusable("does not include all entries that the log has purged".into()).into());
         }
-        let log = RaftLog::new(store, pool.clone(), Some(durable_snapshot));
+        let log = RaftLog::new(store, pool.for_other_changes(), Some(durable_snapshot));
         let networks = Networks { transport, runtime: runtime.clone(), pause: timing.heartbeat };
         let config = Arc::new(config(&timing));
         let raft = in_runtime(&runtime, Raft::new(id, config, networks, log.clone(), machine)).await;
@@ -161,8 +162,27 @@ impl RaftGroup {
         (membership.nodes().map(|(id, _)| *id).collect(), membership.voter_ids().collect())
     }
 
+    /// Whether openraft can answer nothing now, because what it has to write finds no room on the
+    /// disk.
+    pub fn waits_for_room(&self) -> bool {
+        self.log.waits_for_room() || self.log.awaits_snapshot() && self.pool.waits_for_room()
+    }
+
+    /// Whether a request of another node would only wait in openraft's queue, which has no bound,
+    /// until the disk has room. A snapshot that is built and finds no room is in nobody's way.
+    fn has_no_room_for(&self, request: &Request) -> bool {
+        match request {
+            Request::Append { .. } | Request::Vote { .. } | Request::Propose { .. } => self.waits_for_room(),
+            Request::Snapshot { .. } => self.waits_for_room() || self.pool.waits_for_room(),
+            Request::Progress { .. } => false,
+        }
+    }
+
     /// Decides a command, if this node leads. Returns its index, and why it was refused if it was.
     pub async fn propose(&self, command: Command) -> Result<(u64, Option<Refusal>), NotDecided> {
+        if self.waits_for_room() {
+            return Err(NotDecided::NotLeader(None));
+        }
         match self.within(self.raft.client_write(command)).await {
             Ok(decided) => Ok((decided.log_id.index, decided.data.0)),
             Err(RaftError::APIError(ClientWriteError::ForwardToLeader(to))) => {
@@ -212,6 +232,9 @@ impl RaftGroup {
         match request {
             Request::Append { to, .. } | Request::Vote { to, .. } | Request::Snapshot { to, .. } if to != self.id => {
                 refused(&format!("the metadata log here is {} and not {to}", self.id))
+            }
+            request if self.has_no_room_for(&request) => {
+                refused(&"the disk of this node has no room for the metadata of the cluster")
             }
             Request::Append { rpc, .. } => {
                 self.within(self.raft.append_entries(rpc)).await.map_or_else(|e| refused(&e), Response::Append)

@@ -1,6 +1,6 @@
 //! openraft's view of the log and the vote on disk.
 
-use super::room::PatientPool;
+use super::room::{Counted, PatientPool};
 use super::types::{Entry, EntryId, Group, StorageError, Vote};
 use crate::log::{LogError, LogStore};
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
 
 /// The log on disk. Each change runs on a thread that may block, in the order of the calls.
@@ -26,12 +27,24 @@ pub(crate) struct RaftLog {
     /// The last entry that the durable snapshot includes. Without it, entries are purged as
     /// openraft says: only its tests do that.
     durable_snapshot: Option<watch::Receiver<Option<EntryId>>>,
+    /// How many purges wait for a durable snapshot.
+    awaiting_snapshot: Arc<AtomicUsize>,
 }
 
 impl RaftLog {
     pub fn new(store: LogStore, pool: PatientPool, durable_snapshot: Option<watch::Receiver<Option<EntryId>>>) -> Self {
         let entries = Arc::new(RwLock::new(store.content().entries.clone()));
-        Self { store: Arc::new(Mutex::new(store)), entries, pool, durable_snapshot }
+        Self { store: Arc::new(Mutex::new(store)), entries, pool, durable_snapshot, awaiting_snapshot: Arc::default() }
+    }
+
+    /// Whether a change of the log waits for room on the disk. openraft answers nothing meanwhile.
+    pub fn waits_for_room(&self) -> bool {
+        self.pool.waits_for_room()
+    }
+
+    /// Whether a change of the log waits until a snapshot is on the disk.
+    pub fn awaits_snapshot(&self) -> bool {
+        self.awaiting_snapshot.load(Ordering::SeqCst) > 0
     }
 
     /// The length of the log's file in bytes. It may wait for the disk.
@@ -61,6 +74,7 @@ impl RaftLog {
     /// snapshot would be there.
     async fn wait_for_snapshot(&self, last: EntryId) -> Result<(), StorageError> {
         let Some(mut durable) = self.durable_snapshot.clone() else { return Ok(()) };
+        let _awaiting = Counted::new(self.awaiting_snapshot.clone());
         let found = durable.wait_for(|durable| durable.is_some_and(|durable| durable >= last)).await;
         found.map(|_| ()).map_err(|_| write_error("the snapshot that replaces the entries was not written"))
     }

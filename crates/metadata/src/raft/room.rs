@@ -2,7 +2,8 @@
 //!
 //! openraft takes each error of what stores its log and its snapshots for the end: its core stops
 //! until the next start of the node. It acknowledges nothing before the change has returned. So a
-//! change that finds no room waits, and to the other nodes this one looks slow.
+//! change that finds no room waits. What openraft is asked meanwhile it keeps in a queue without a
+//! bound, so the group refuses the requests that would wait there.
 
 use super::async_runtime::OmbakRuntime;
 use crate::log::LogError;
@@ -10,7 +11,7 @@ use ombak_runtime::Pool;
 use openraft::AsyncRuntime;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tracing::warn;
 
@@ -22,11 +23,23 @@ const ROOM_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct PatientPool {
     pool: Pool,
     is_stopping: Arc<AtomicBool>,
+    /// How many changes wait for room.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl PatientPool {
     pub fn new(pool: Pool) -> Self {
-        Self { pool, is_stopping: Arc::default() }
+        Self { pool, is_stopping: Arc::default(), waiting: Arc::default() }
+    }
+
+    /// The same thread, for other changes: whether one of them waits is asked for itself.
+    pub fn for_other_changes(&self) -> Self {
+        Self { waiting: Arc::default(), ..self.clone() }
+    }
+
+    /// Whether a change waits for room.
+    pub fn waits_for_room(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
     }
 
     /// The thread itself, for work that needs no room.
@@ -45,19 +58,35 @@ impl PatientPool {
         &self,
         change: impl Fn() -> Result<(), LogError> + Clone + Send + 'static,
     ) -> Result<(), io::Error> {
-        let mut is_waiting = false;
+        let mut waiting = None;
         loop {
             match self.pool.run(change.clone()).await {
                 Ok(Err(error)) if LogError::is_full_disk(&error) && !self.is_stopping.load(Ordering::SeqCst) => {
-                    if !is_waiting {
+                    if waiting.is_none() {
                         warn!(%error, "this node takes no part in decisions of the cluster until its disk has room");
+                        waiting = Some(Counted::new(self.waiting.clone()));
                     }
-                    is_waiting = true;
                     OmbakRuntime::sleep(ROOM_LOOK_INTERVAL).await;
                 }
                 Ok(done) => return done.map_err(io::Error::other),
                 Err(e) => return Err(io::Error::other(e)),
             }
         }
+    }
+}
+
+/// Counts as one until it is dropped.
+pub(super) struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    pub fn new(count: Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }

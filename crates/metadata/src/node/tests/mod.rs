@@ -3,9 +3,10 @@
 mod world;
 
 use crate::node::{ProposeError, StartError};
+use crate::raft::wire::{self, Request, Response};
 use crate::state::{BucketName, Command, MemberStatus, Refusal, TypeName};
 use bytes::Bytes;
-use ombak_runtime::RuntimeExt;
+use ombak_runtime::{Runtime, RuntimeExt, within};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::Loss;
 use ombak_types::{Bucket, NodeId, PropMap};
@@ -130,6 +131,39 @@ fn a_node_whose_disk_was_full_takes_part_again_without_a_restart() {
     }
 }
 
+/// Whether a node refuses at once to vote, because its log waits for room on the disk. Without an
+/// answer the request would lie in a queue until there is room.
+fn refuses_votes(world: &World, at: u64) -> bool {
+    let (node, runtime) = (world.node(at), world.runtime.clone());
+    let log = node.metadata().members()[&id(at)].log;
+    let rpc = openraft::raft::VoteRequest::new(openraft::Vote::new(0, log), None);
+    let request = wire::encode(&Request::Vote { to: log, rpc }, &[]).unwrap();
+    let answer = world.run(async move {
+        let limit = runtime.now() + std::time::Duration::from_millis(1);
+        within(&runtime, Some(limit), node.handle(id(9), request, limit)).await
+    });
+    let answer = answer.expect("the request waits in a queue");
+    matches!(wire::decode::<Response>(&answer).unwrap().0, Response::Refused { why } if why.contains("has no room"))
+}
+
+#[test]
+fn what_would_wait_for_room_is_refused() {
+    let mut world = World::new(65);
+    world.timing.log_bytes_min = 2000;
+    world.start(1).unwrap();
+    join(&mut world, 2);
+    join(&mut world, 3);
+    world.wait_for("three voters", |world| voters(world).len() == 3);
+    assert!(!refuses_votes(&world, 3));
+    world.disk(3).set_free_bytes(Some(0));
+    let mut version = None;
+    write_versions(&world, [1, 2], &mut version, 2);
+    world.wait_for("an append waits for room", |world| refuses_votes(world, 3));
+    world.disk(3).set_free_bytes(None);
+    wait_until_equal(&world);
+    assert!(!refuses_votes(&world, 3));
+}
+
 /// Writes so many versions of a bucket, through the nodes in turn.
 fn write_versions(world: &World, at: [u64; 2], version: &mut Option<u64>, count: u32) {
     for number in 0..count {
@@ -188,6 +222,7 @@ fn a_received_snapshot_that_finds_no_room_waits_for_it() {
     let runtime = world.runtime.clone();
     world.run(async move { runtime.sleep(std::time::Duration::from_secs(20)).await });
     assert!(world.node(3).applied() < lacks + 100, "it took the snapshot without room");
+    assert!(refuses_votes(&world, 3));
     world.disk(3).set_free_bytes(None);
     wait_until_equal(&world);
     propose(&world, 3, create_type("t")).unwrap();
