@@ -104,11 +104,12 @@ soak-cluster: ## run five real nodes with faults for NEMESIS_SECONDS (600) on ea
 	@for test in golden clients/python clients/node clients/java; do \
 		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/$$test/run.py --cluster $(CLUSTER) || exit 1; done
 
-soak-upgrade: ## upgrade five real nodes under load from the program OLD to this one, node by node, with UPGRADE_SECONDS (60) after each, on each backend
+soak-upgrade: ## upgrade five real nodes under load from the program OLD to this one, node by node, with UPGRADE_SECONDS (60) after each, on each backend, and run the scenarios of two versions
 	@test -x "$(OLD)" || { echo "name the earlier program: make soak-upgrade OLD=path"; exit 2; }
 	cargo build --release --locked --package ombak-server
 	@for backend in bitcask leveled leveldb; do \
 		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/upgrade/run.py --old $(abspath $(OLD)) --seconds $(UPGRADE_SECONDS) --backend $$backend || exit 1; done
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak OMBAK_OLD_PROGRAM=$(abspath $(OLD)) tests/scenarios/run.py versions
 
 clean-cache: ## remove the downloaded packages of the clients
 	rm -rf $(OMBAK_CACHE)

@@ -4,7 +4,7 @@ import threading
 import time
 
 from forming import START_SECONDS, commit, refusal, shares
-from world import Pb, World, ask, clock, equal, form, key_path, put, values, wait_for
+from world import Pb, Refused, World, ask, clock, equal, form, key_path, put, values, wait_for
 
 # How long a change of the ring may take on a loaded machine.
 CHANGE_SECONDS_MAX = 120
@@ -317,3 +317,48 @@ def verify_staged_clustering_with_objects():
         wait_until_changed(world, 1, [1])
         wait_until_ended(world, 2)
         check(world[1], "b")
+
+
+def verify_staged_clustering_with_own_objects():
+    """A node that joins brings its objects. Until the commit it keeps them, and requests to it reach
+    the cluster. After a clear it is alone with them again. After a commit every node has the objects
+    of both, and values of one key are siblings."""
+    theirs, own, both = range(60), range(60, 120), range(120, 140)
+    with World(4) as world:
+        form([world[number] for number in (1, 2, 3)])
+        joiner = world[4]
+        create_type(world, 4)
+        for member, keys in ((world[1], theirs), (joiner, own)):
+            write(member, "b", keys)
+        write(joiner, "b", own, kind=TYPE)
+        said = refusal(joiner, "cluster", "join", world[1].peer)
+        equal(TYPE in said, True, f"the refusal of a node whose bucket type is unknown: {said}")
+        create_type(world, 1)
+        for key in both:
+            for member in (world[1], joiner):
+                equal(put(member, "b", f"k{key}", f"of {member.number}", TYPE), (204, ""), "a put")
+        joiner.admin("cluster", "join", world[2].peer)
+        equal(values(joiner, "b", "k0"), ["value 0"], "a key of the cluster through the node that joins")
+        equal(values(joiner, "b", "k60"), [], "a key of the node before the commit")
+        equal(values(world[3], "b", "k60"), [], "a key of the node before the commit, at a member")
+        world[1].admin("cluster", "clear")
+        wait_for("the end of the join", lambda: shares(joiner) == {joiner.name: ("valid", 16)}, START_SECONDS)
+        check(joiner, "b", own, query="")
+        equal(values(joiner, "b", "k0"), [], "a key of the cluster after the clear")
+        wait_for("the new join", lambda: has_joined(joiner, world[3]), START_SECONDS)
+        with Watch([world[number] for number in (1, 2, 3)], lambda node: check(node, "b", theirs[::7], query="")):
+            commit(world[2])
+            wait_until_changed(world, 1, [1, 2, 3, 4])
+        for member in world.all():
+            check(member, "b", [*theirs, *own])
+            check(member, "b", own, kind=TYPE)
+            for key in both:
+                equal(values(member, "b", f"k{key}", TYPE, "?r=3&pr=3"), ["of 1", "of 4"], f"key {key}, which both had")
+
+
+def has_joined(joiner, through):
+    try:
+        joiner.admin("cluster", "join", through.peer)
+    except Refused:
+        return False
+    return True

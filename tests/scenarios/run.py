@@ -2,28 +2,37 @@
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
 name that it has in Riak; docs/compatibility.md lists all scenarios.
 
-Usage: run.py [SCENARIO...]"""
+Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
 import inspect
 import sys
 import time
 import traceback
 
+import console
 import forming
 import interfaces
 import leveled
+import locations
 import moving
 import program
 import properties
+import repairing
 import statistics_scenario
+import versions
 from world import World
 
 # Scenarios of these modules share one cluster of so many nodes.
 SHARED = [(properties, 3), (interfaces, 5)]
-ALONE = [forming, moving, program, leveled, statistics_scenario]
+ALONE = [console, forming, moving, locations, versions, repairing, program, leveled, statistics_scenario]
 SCENARIOS = {
+    console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
     moving: ["verify_leave", "verify_handoff", "verify_2i_handoff", "verify_listkeys_growing", "verify_rejoin", "verify_delete_onreplace",
-             "verify_staged_clustering_with_objects"],
+             "verify_staged_clustering_with_objects", "verify_staged_clustering_with_own_objects"],
+    locations: ["location", "location_leave"],
+    versions: ["verify_basic_upgrade", "loaded_upgrade", "kv_vnode_requests_upgrade_downgrade", "rolling_capabilities", "verify_capabilities",
+               "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade"],
+    repairing: ["partition_repair"],
     program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],
     statistics_scenario: ["verify_riak_stats"],
     leveled: ["journalreload_leveled", "hotbackup_leveled"],
@@ -48,12 +57,12 @@ def run(module, name, *arguments):
 
 
 def main(wanted):
-    known = {name for names in SCENARIOS.values() for name in names}
+    known = {name for module, names in SCENARIOS.items() for name in [module.__name__, *names]}
     if unknown := set(wanted) - known:
         sys.exit(f"unknown scenarios: {' '.join(sorted(unknown))}\n{inspect.getdoc(sys.modules[__name__])}")
 
     def chosen(module):
-        return [name for name in SCENARIOS[module] if not wanted or name in wanted]
+        return [name for name in SCENARIOS[module] if not wanted or {name, module.__name__} & set(wanted)]
 
     for module in ALONE:
         for name in chosen(module):

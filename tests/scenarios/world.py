@@ -31,6 +31,8 @@ class World:
         self.count, self.settings = count, {"ring_size": RING_SIZE, **(settings or {})}
         self.directory = Path(tempfile.mkdtemp(prefix="ombak-scenario-"))
         self.members, self.processes = {}, {}
+        # Nodes that have not joined the others.
+        self.outside = set()
 
     def __enter__(self):
         try:
@@ -94,9 +96,11 @@ class World:
         self.wait_all_up()
 
     def wait_all_up(self):
-        """Waits until every node that runs takes exactly the nodes that run for up."""
+        """Waits until every node that runs takes exactly the nodes that run for up, apart from those
+        that have not joined."""
         def agree():
-            return all(self.ups(number) == {self[n].name for n in self.processes} for number in self.processes)
+            asked = set(self.processes) - self.outside
+            return all(self.ups(number) == {self[n].name for n in asked} for number in asked)
         wait_for("the agreement about who is up", agree, TIMEOUT_SECONDS)
 
     def ups(self, number):
@@ -140,7 +144,7 @@ def key_path(bucket, key, kind=None):
 
 def values(member, bucket, key, kind=None, query=""):
     """The values that a read finds, in order."""
-    status, headers, body = ask(member, "GET", key_path(bucket, key, kind) + query, headers={"Accept": "multipart/mixed, */*"})
+    status, headers, body = ask(member, "GET", key_path(bucket, key, kind) + query, headers={"Accept": "multipart/mixed, */*;q=0.5"})
     if status == 404:
         return []
     if status == 200:
@@ -152,7 +156,7 @@ def values(member, bucket, key, kind=None, query=""):
 
 
 def clock(member, bucket, key, kind=None):
-    return ask(member, "GET", key_path(bucket, key, kind), headers={"Accept": "multipart/mixed, */*"})[1]["x-riak-vclock"]
+    return ask(member, "GET", key_path(bucket, key, kind), headers={"Accept": "multipart/mixed, */*;q=0.5"})[1]["x-riak-vclock"]
 
 
 def put(member, bucket, key, value, kind=None, query="", **headers):

@@ -1,7 +1,7 @@
 //! docs/compatibility.md has a table of the scenarios of Riak's own tests. This test checks that
-//! the table has every scenario of the groups kv_all, core_all and smoke, that a scenario which
-//! counts as tested names a test under its own name, and that every test which the table names
-//! exists.
+//! the table has every scenario of the groups kv_all, core_all, admin_all, 2i_all, cluster_upgrade
+//! and smoke, that a scenario which counts as tested names a test under its own name, that every
+//! test which the table names exists, and that those in Python are run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -36,18 +36,36 @@ fn rows<'a>(lines: &[&'a str]) -> Vec<Vec<&'a str>> {
 /// Names that are separated by commas. One that begins with `_` continues the first one.
 fn names(text: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for part in text.split(',').map(|part| part.split('[').next().unwrap().trim()).filter(|part| !part.is_empty()) {
+    let parts = text.split(',').map(|part| part.split('[').next().unwrap().trim());
+    for part in parts.map(|part| part.trim_start_matches("(2.x) ")).filter(|part| !part.is_empty()) {
         let first = names.first().cloned().unwrap_or_default();
         names.push(if part.starts_with('_') { first + part } else { part.to_owned() });
     }
     names
 }
 
-/// The scenarios of the three groups.
+/// A text without what is in parentheses.
+fn without_parentheses(text: &str) -> String {
+    let mut depth = 0;
+    let is_outside = |character: &char| match character {
+        '(' => {
+            depth += 1;
+            false
+        }
+        ')' => {
+            depth -= 1;
+            false
+        }
+        _ => depth == 0,
+    };
+    text.chars().filter(is_outside).collect()
+}
+
+/// The scenarios of the groups.
 fn scenarios() -> BTreeSet<String> {
     let text = read("docs/riak/riak-test.md");
     let mut found = BTreeSet::new();
-    for heading in ["## 1. kv_all", "## 6. core_all"] {
+    for heading in ["## 1. kv_all", "## 2. 2i_all", "## 6. core_all", "## 11. admin_all"] {
         // The head of these tables ends in `|---|`, which is no row.
         let rows = rows(&section(&text, heading));
         found.extend(rows.iter().flat_map(|row| names(row[0])));
@@ -55,6 +73,8 @@ fn scenarios() -> BTreeSet<String> {
     let smoke = section(&text, "## 17. smoke").join(" ");
     let smoke = smoke.trim().strip_prefix("smoke:").expect("the list of smoke").split('.').next().unwrap();
     found.extend(names(smoke));
+    let upgrade = without_parentheses(&section(&text, "## 16. cluster_upgrade").join(" "));
+    found.extend(names(&upgrade.trim().trim_end_matches('.').replace(" / ", ", ")));
     found
 }
 
@@ -88,7 +108,7 @@ fn every_scenario_has_one_row() {
     let twice: Vec<_> = counts.iter().filter(|(_, count)| **count > 1).collect();
     assert!(twice.is_empty(), "these have several rows: {twice:?}");
     let all = scenarios();
-    assert!(all.len() > 90, "only {} scenarios were found", all.len());
+    assert!(all.len() > 130, "only {} scenarios were found", all.len());
     let missing: Vec<_> = all.iter().filter(|name| !counts.contains_key(*name)).collect();
     assert!(missing.is_empty(), "these have no row: {missing:?}");
 }
@@ -113,5 +133,16 @@ fn every_test_that_is_named_exists() {
         let text = read(&path);
         let is_there = ["fn ", "def "].iter().any(|word| text.contains(&format!("{word}{name}(")));
         assert!(is_there, "{path} has no test {name}");
+    }
+}
+
+/// `tests/scenarios/run.py` names the scenarios that it runs.
+#[test]
+fn every_scenario_of_real_processes_is_run() {
+    let run = read("tests/scenarios/run.py");
+    for (name, path) in table().into_iter().flat_map(|row| row.tests) {
+        if path.starts_with("tests/scenarios/") {
+            assert!(run.contains(&format!("\"{name}\"")), "{path} has {name}, which nobody runs");
+        }
     }
 }

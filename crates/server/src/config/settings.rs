@@ -7,7 +7,7 @@ use super::reader::{Reader, mismatch};
 use super::request_memory::request_memory_bytes;
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
-use ombak_cluster::Detection;
+use ombak_cluster::{Detection, Speaks};
 use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig, ReadRepairLimits, TransferConfig, WithoutMajority};
 use ombak_tls::CertificateFiles;
 use ombak_types::PropMap;
@@ -62,6 +62,7 @@ pub struct Settings {
     pub participates_in_coverage: bool,
     pub transfer: TransferConfig,
     pub without_majority: WithoutMajority,
+    pub speaks: Speaks,
     pub read_repair: ReadRepairLimits,
     /// How old a request between nodes may become.
     pub peer_request_lifetime: Duration,
@@ -124,6 +125,10 @@ impl Settings {
             without_majority: match from.text("cluster.conditional_put_without_majority")?.as_str() {
                 "api_only" => WithoutMajority::ApiOnly,
                 _ => WithoutMajority::Refuse,
+            },
+            speaks: match from.text("cluster.speaks")?.as_str() {
+                "previous" => Speaks::Version1,
+                _ => Speaks::Everything,
             },
             read_repair: ReadRepairLimits { log: from.flag("read_repair_log")?, ..ReadRepairLimits::default() },
             peer_request_lifetime: peer_request_lifetime(from)?,
@@ -348,7 +353,7 @@ mod tests {
              cluster.job.riak_kv.list_keys = disabled\nlogger.level = warning\n\
              transfer_limit = 0\nhandoff.inbound = off\nhandoff.bytes_per_second = 5MB\n\
              handoff.hinted_bytes_max = 1GB\nread_repair_log = on\n\
-             cluster.conditional_put_without_majority = api_only",
+             cluster.conditional_put_without_majority = api_only\ncluster.speaks = previous",
         )
         .expect("valid");
         assert_eq!(s.delete_mode, DeleteMode::Keep);
@@ -362,6 +367,7 @@ mod tests {
             takes: false,
         };
         assert_eq!((s.transfer, s.without_majority, s.read_repair.log), (transfer, WithoutMajority::ApiOnly, true));
+        assert_eq!((s.speaks, settings("").expect("defaults").speaks), (Speaks::Version1, Speaks::Everything));
         let expected = json!({"n_val": 5, "w": "all", "allow_mult": true, "dvv_enabled": true,
             "precommit": [{"mod": "a", "fun": "b"}, {"mod": "c", "fun": "d"}]});
         assert_eq!(serde_json::Value::Object(s.default_props), expected);

@@ -49,6 +49,7 @@ impl Opened {
         };
         let mut node = NodeParts::new(config, network, peer.address, (CLUSTER, secret), Arc::new(NobodyIsUp));
         node.detection = Some(settings.detection.clone());
+        node.speaks = settings.speaks;
         let lifetime_us = settings.peer_request_lifetime.as_micros();
         node.transport.mux.lifetime_us = i64::try_from(lifetime_us).unwrap_or(i64::MAX);
         let parts = MemberParts {

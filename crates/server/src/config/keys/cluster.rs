@@ -91,6 +91,14 @@ pub(super) const KEYS: &[KeySpec] = &[
          two puts with the same condition at most one is acknowledged. 'api_only': the condition is checked before the \
          put, as Riak's conditional_put_mode = api_only does, and two such puts can both pass.",
     ),
+    KeySpec::own(
+        "cluster.speaks",
+        Kind::Choice(&["newest", "previous"]),
+        "newest",
+        "What this node tells other nodes that it can do. 'previous': only what the version before this one can do. Then \
+         the members do nothing together that only this version knows, also when all of them have been upgraded, so they \
+         can still go back. To end that, remove the key and start the nodes again one after another.",
+    ),
     KeySpec::works(
         "transfer_limit",
         Kind::Int(0, 1024),
