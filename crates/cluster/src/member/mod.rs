@@ -34,6 +34,7 @@ mod known_starts;
 mod member_node;
 mod older;
 mod operations;
+mod pace;
 mod parts;
 mod placement;
 mod properties;

@@ -35,8 +35,10 @@ pub struct MemberTiming {
     /// How long a closing may last before members end it. It is longer than a command, so that only
     /// those of drivers that died are ended so.
     pub closing_max: Duration,
-    /// How often the driver of a ring change asks the members, if nothing has changed meanwhile.
+    /// How often the driver of a ring change asks the members, if nothing changes.
     pub ring_round: Duration,
+    /// How soon the driver asks them again after a round that learned or did something.
+    pub ring_round_min: Duration,
     /// How often a running node draws a milestone of its directory. A copy of the directory that is
     /// restored later is recognised if it is older than that.
     pub milestone: Duration,
@@ -50,6 +52,7 @@ impl Default for MemberTiming {
             question: Duration::from_secs(3),
             closing_max: Duration::from_secs(15),
             ring_round: Duration::from_millis(500),
+            ring_round_min: Duration::from_millis(20),
             milestone: Duration::from_secs(60),
         }
     }

@@ -13,6 +13,7 @@
 
 use super::error::ClusterError;
 use super::member_node::Inner;
+use super::pace::Pace;
 use super::questions::{Answer, Question};
 use super::ring_change_facts::{RingChangeFacts, RingObstacle};
 use super::staged::staged_members;
@@ -46,22 +47,26 @@ struct Driving {
     full: BTreeMap<NodeId, Instant>,
     /// What each member is to prove.
     orders: BTreeMap<NodeId, Vec<ProofOrder>>,
+    pace: Pace,
 }
 
 impl Inner {
     /// Drives changes of the ring whenever this node is the leader, until it stops.
     pub fn start_driving(self: &Arc<Self>) {
         // A node that stops meanwhile is not held.
-        let (node, runtime, round) = (Arc::downgrade(self), self.runtime.clone(), self.timing.ring_round);
+        let (node, runtime, timing) = (Arc::downgrade(self), self.runtime.clone(), self.timing.clone());
         self.runtime.spawn(Box::pin(async move {
             let mut driving = None;
             loop {
                 let Some(this) = node.upgrade().filter(|this| !this.is_stopping()) else { return };
                 let now = this.followed.get();
                 let is_driver = this.metadata_node().is_leader() && is_changing(&now.metadata);
+                let mut pause = timing.ring_round;
                 if is_driver {
-                    let driving = driving.get_or_insert_with(|| Driving::new(runtime.now(), &now.metadata));
-                    this.drive(driving, &now.metadata).await;
+                    let pace = || Pace::new(timing.ring_round_min, timing.ring_round);
+                    let driving = driving.get_or_insert_with(|| Driving::new(runtime.now(), &now.metadata, pace()));
+                    let has_progressed = this.drive(driving, &now.metadata).await;
+                    pause = driving.pace.after_round(has_progressed);
                     this.let_members_go(driving, &now.metadata).await;
                 } else {
                     driving = None;
@@ -70,19 +75,19 @@ impl Inner {
                 let metadata = this.metadata_node();
                 drop((this, now));
                 // Also a node that is not the leader looks again: it may become the leader.
-                let until = runtime.now() + round;
+                let until = runtime.now() + pause;
                 if let Ok(None) = within(&*runtime, Some(until), metadata.newer_than(metadata.applied())).await {
                     // This metadata has stopped. The node may follow another one.
-                    runtime.sleep(round).await;
+                    runtime.sleep(timing.ring_round).await;
                 }
             }
         }));
     }
 
-    /// One round: reports, steps.
-    async fn drive(self: &Arc<Self>, driving: &mut Driving, metadata: &Metadata) {
-        let Some(placement) = metadata.placement() else { return };
-        self.hear(driving, metadata, placement).await;
+    /// One round: reports, steps. Returns whether it learned or did something.
+    async fn drive(self: &Arc<Self>, driving: &mut Driving, metadata: &Metadata) -> bool {
+        let Some(placement) = metadata.placement() else { return false };
+        let has_heard = self.hear(driving, metadata, placement).await;
         let members = staged_members(metadata);
         let now = self.runtime.now();
         let heard = members.keys().map(|node| (*node, driving.heard_of(*node, now))).collect();
@@ -90,21 +95,26 @@ impl Inner {
         let situation = Situation { placement, members: &members, ns: &ns, heard: &heard };
         let decision = situation.decide();
         *self.driven.lock() = Some(self.facts_of(driving, placement, &decision, now));
+        let has_ordered = driving.orders != decision.proofs;
         driving.orders = decision.proofs;
         if decision.steps.is_empty() {
-            return;
+            return has_heard || has_ordered;
         }
         debug!(steps = decision.steps.len(), "homes take steps");
         let command = Command::TakeStep { steps: decision.steps };
         match self.metadata_node().propose(command, self.question_deadline()).await {
             // Somebody else has taken them.
             Ok(_) | Err(ProposeError::Refused(Refusal::Changed)) => {}
-            Err(why) => warn!(%why, "steps of homes could not be decided, and are tried again"),
+            Err(why) => {
+                warn!(%why, "steps of homes could not be decided, and are tried again");
+                return false;
+            }
         }
+        true
     }
 
-    /// Asks every member for a report.
-    async fn hear(self: &Arc<Self>, driving: &mut Driving, metadata: &Metadata, placement: &Placement) {
+    /// Asks every member for a report. Returns whether one of them said something new.
+    async fn hear(self: &Arc<Self>, driving: &mut Driving, metadata: &Metadata, placement: &Placement) -> bool {
         let (deadline, lineage) = (self.runtime.now() + REPORT_MAX, placement.version().lineage);
         let knows_changes = |node: &NodeId| *node == self.id() || self.node.transport().shares(*node, RING_CHANGES);
         let members: Vec<NodeId> = staged_members(metadata).into_keys().filter(knows_changes).collect();
@@ -114,12 +124,14 @@ impl Inner {
         });
         let answers = join_all(asked).await;
         let now = self.runtime.now();
+        let mut is_new = false;
         for (node, answer) in members.into_iter().zip(answers) {
             match answer {
                 Ok(Answer::RingReport(report)) => {
                     if report.takes_no_copies {
                         driving.full.insert(node, now);
                     }
+                    is_new |= driving.heard.get(&node).is_none_or(|(last, _)| *last != *report);
                     driving.heard.insert(node, (*report, now));
                 }
                 Ok(_) => warn!(%node, "a member gave another answer than was asked for"),
@@ -127,6 +139,7 @@ impl Inner {
             }
         }
         driving.heard.retain(|node, _| metadata.members().contains_key(node));
+        is_new
     }
 
     fn facts_of(&self, driving: &Driving, placement: &Placement, decision: &Decision, now: Instant) -> RingChangeFacts {
@@ -236,9 +249,9 @@ impl Inner {
 }
 
 impl Driving {
-    fn new(now: Instant, metadata: &Metadata) -> Self {
+    fn new(now: Instant, metadata: &Metadata, pace: Pace) -> Self {
         let done_before = metadata.placement().map_or(0, |placement| done(placement));
-        Self { since: now, done_before, heard: BTreeMap::new(), full: BTreeMap::new(), orders: BTreeMap::new() }
+        Self { since: now, done_before, heard: BTreeMap::new(), full: BTreeMap::new(), orders: BTreeMap::new(), pace }
     }
 
     fn heard_of(&self, node: NodeId, now: Instant) -> Heard {
