@@ -4,8 +4,8 @@
 //! What it is: a function of the metadata and of what the members said last. It remembers nothing,
 //! so a new leader goes on where the last one stopped as soon as the members have reported to it.
 //!
-//! What it is not: it asks nobody and proposes nothing. The caller does, each second or when
-//! something has changed.
+//! What it is not: it asks nobody and proposes nothing. The caller does, each half second or soon
+//! after something has changed.
 //!
 //! Invariants:
 //! * The first home begins only when every member has confirmed the goal.
@@ -30,7 +30,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A member is up if its last report is at most this old. Members report each second.
+/// A member is up if its last report is at most this old. Members report twice a second.
 pub const UP_WITHIN: Duration = Duration::from_secs(10);
 
 /// A pending home is aborted when a member that is new in it has been silent for so long. Until
