@@ -2,7 +2,8 @@
 //! `transfers` and `transfer-limit`. The node words the answers.
 
 use super::admin_client::request;
-use super::args::{ClusterCommand, Common};
+use super::args::Common;
+use super::cluster_args::ClusterCommand;
 use super::failure::Failure;
 use super::key_names::KeyNames;
 use super::output::Output;

@@ -1,7 +1,8 @@
 //! The commands `ombak admin handoff`. The node words the answers, but for the table of `details`.
 
-use super::args::{Common, Direction, HandoffCommand, MemberArgs};
+use super::args::Common;
 use super::cluster::{ask, print, show};
+use super::cluster_args::{Direction, HandoffCommand, MemberArgs};
 use super::failure::Failure;
 use super::output::Output;
 use crate::table::table;

@@ -20,6 +20,7 @@ mod backend;
 mod backup;
 mod bucket_type;
 mod cluster;
+mod cluster_args;
 mod config;
 mod failure;
 mod handoff;

@@ -5,6 +5,7 @@
 
 mod certificates;
 mod cluster_admin;
+mod cluster_text;
 pub mod dir_access;
 mod handoff_summary;
 mod listen;
@@ -20,6 +21,7 @@ mod starting;
 pub mod token;
 mod transfer_admin;
 mod transfer_progress;
+mod transfer_text;
 mod watchdog;
 
 use crate::backends::{self, Inventories, Stores, stores_file};
