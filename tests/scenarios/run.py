@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
-name that it has in Riak; docs/compatibility.md lists all scenarios.
+name that it has in Riak, apart from those of `returning`, which Riak does not have;
+docs/compatibility.md lists all scenarios.
 
 Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
 import inspect
@@ -17,13 +18,14 @@ import moving
 import program
 import properties
 import repairing
+import returning
 import statistics_scenario
 import versions
 from world import World
 
 # Scenarios of these modules share one cluster of so many nodes.
 SHARED = [(properties, 3), (interfaces, 5)]
-ALONE = [console, forming, moving, locations, versions, repairing, program, leveled, statistics_scenario]
+ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
@@ -33,6 +35,7 @@ SCENARIOS = {
     versions: ["verify_basic_upgrade", "loaded_upgrade", "kv_vnode_requests_upgrade_downgrade", "rolling_capabilities", "verify_capabilities",
                "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade"],
     repairing: ["partition_repair"],
+    returning: ["returning_copy", "returning_older_copy", "returning_removed_node"],
     program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],
     statistics_scenario: ["verify_riak_stats"],
     leveled: ["journalreload_leveled", "hotbackup_leveled"],
