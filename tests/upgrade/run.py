@@ -8,9 +8,10 @@ cluster has handed over what was written meanwhile. No request of a client may f
 nodes, and everything that was acknowledged must be there afterwards. The commands of
 docs/operations.md then print what it shows.
 
-With --old PROGRAM, the nodes begin with that program, and are restarted with the one under test: an
-upgrade. So that a cluster of both versions is used for long, each restart is followed by
-`--seconds` of load; half of them are spent before the first restart.
+It is an upgrade. With --old PROGRAM, the nodes begin with that program, and are restarted with the
+one under test. Without it, they begin with the one under test, and say and do among nodes only what
+the version before could (`cluster.speaks`). So that a cluster of both versions is used for long,
+each restart is followed by `--seconds` of load; half of them are spent before the first restart.
 
 Usage: run.py [--old PROGRAM] [--seconds N] [--backend NAME]"""
 import argparse
@@ -34,6 +35,7 @@ from riak_http import NoAnswer, Requests  # noqa: E402
 NODES = 5
 CLIENTS = 6
 BUCKET = "upgraded"
+SPEAKS = "cluster.speaks"
 PAUSE_SECONDS = 0.005
 SETTLE_SECONDS_MAX = 60
 # What a member has still to bring to another one while clients write.
@@ -179,8 +181,10 @@ class Upgrade:
             address = f"127.0.1.{number}"
             member = cluster.Member(
                 self.directory, number, f"ombak{number}@127.0.0.1", pb=f"127.0.0.1:{pb}", http=f"127.0.0.1:{http}",
-                peer=f"{address}:{cluster.free_port(address)}", settings=self.settings)
+                peer=f"{address}:{cluster.free_port(address)}", settings=dict(self.settings))
             member.program = self.old
+            if self.old is None:
+                member.settings[SPEAKS] = "previous"
             process = member.start()
             try:
                 member.wait_ready(process)
@@ -202,6 +206,7 @@ class Upgrade:
         if status != 0:
             raise cluster.Refused(f"node {member.number} stopped with status {status}")
         member.program = None
+        member.settings.pop(SPEAKS, None)
         stopped = time.monotonic()
         self.processes[place] = member.start()
         member.wait_ready(self.processes[place])
@@ -211,6 +216,18 @@ class Upgrade:
         cluster.wait_for("the hand-over", self.is_handed_over, SETTLE_SECONDS_MAX)
         print(f"node {member.number}: stopped in {stopped - began:.1f} s, ready after {ready - stopped:.1f} s, whole after "
               f"{time.monotonic() - ready:.1f} s", flush=True)
+
+    def refuses_what_is_new(self):
+        """Whether a command that only the new version knows is refused because of older nodes."""
+        asked = self.members[0]
+        try:
+            asked.admin("cluster", "location", "rack1")
+        except cluster.Refused as error:
+            if "Failed: not all members know" not in str(error):
+                raise
+            return True
+        asked.admin("cluster", "clear")
+        return False
 
     def is_handed_over(self):
         told = json.loads(self.members[0].admin("cluster", "settled", "--json", statuses=(0, 1)))["members"]
@@ -230,8 +247,12 @@ def steps(upgrade, seconds):
     upgrade.start()
     time.sleep(seconds / 2)
     for place in range(NODES):
+        if upgrade.old is None and not upgrade.refuses_what_is_new():
+            raise cluster.Refused(f"nothing is refused before the restart of node {place + 1}")
         upgrade.restart(place)
         time.sleep(seconds / 2 if place == NODES - 1 else seconds)
+    if upgrade.old is None:
+        cluster.wait_for("what is new", lambda: not upgrade.refuses_what_is_new(), cluster.START_SECONDS_MAX)
     upgrade.over.set()
     for client in upgrade.clients:
         client.join()
