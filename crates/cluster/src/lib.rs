@@ -17,6 +17,7 @@
 
 mod capabilities;
 mod coverage;
+mod deliberate_faults;
 #[doc(hidden)]
 pub mod fuzzing;
 mod liveness;

@@ -63,8 +63,14 @@ pub enum BrokenRule {
     WritesAreFenced,
     /// The answer to a read whose sender knows an older placement of the home does not count.
     ReadsAreFenced,
-    /// A member that leaves is no fallback.
+    /// 15: a member that leaves is no fallback (§15).
     LeaversStandInForNobody,
+    /// 15: a member that leaves says that it holds copies for others as long as it does (§15).
+    LeaversSayWhatTheyHold,
+    /// 10: a node that was removed takes no part when it returns: members do not let it in, it
+    /// believes them, and it brings nothing to a member that knows a later version of a home (§5,
+    /// §15).
+    RemovedNodesTakeNoPart,
     /// A node that is new in a goal is no fallback before all members have confirmed the goal.
     NewcomersStandInForNobody,
     /// What a node brought with it when it joined is handed back only when every member knows the
@@ -93,18 +99,20 @@ mod switch {
         BROKEN.set(rule);
     }
 
-    pub(crate) fn is_broken(rule: BrokenRule) -> bool {
+    /// Whether a rule is broken in what this thread runs.
+    #[cfg_attr(not(feature = "deliberate-faults"), allow(unreachable_pub))]
+    pub fn is_broken(rule: BrokenRule) -> bool {
         BROKEN.get() == Some(rule)
     }
 }
 
-#[cfg(feature = "deliberate-faults")]
-pub use switch::break_rule;
 #[cfg(all(test, not(feature = "deliberate-faults")))]
 #[allow(unused_imports, reason = "the tests of rounds of reaping use it")]
 pub(crate) use switch::break_rule;
-#[cfg(any(test, feature = "deliberate-faults"))]
+#[cfg(all(test, not(feature = "deliberate-faults")))]
 pub(crate) use switch::is_broken;
+#[cfg(feature = "deliberate-faults")]
+pub use switch::{break_rule, is_broken};
 
 /// Whether a rule is broken on purpose.
 #[cfg(not(any(test, feature = "deliberate-faults")))]

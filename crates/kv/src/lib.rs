@@ -44,7 +44,7 @@ pub use conditional::Ballot;
 pub use config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, WithoutMajority};
 pub use coordination::expiry;
 #[cfg(feature = "deliberate-faults")]
-pub use deliberate_faults::{BrokenRule, break_rule};
+pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
 pub use engine::{NoPart, ReplicaMemoryStatus};
 pub use interface::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Health, Holdings, ImportOutcome, Importer, Kv,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How many keys each bucket type has.
-const KEYS_PER_KIND: u64 = 5;
+pub(crate) const KEYS_PER_KIND: u64 = 5;
 /// How long a client waits for an answer before it gives up.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// The time limits that a client gives its requests.
@@ -333,10 +333,8 @@ impl Client {
         };
         let replaces = format!("{:?}", seen.tokens);
         let token = self.shared.oracle.lock().write_begins(key, seen.tokens, is_delete);
-        let mut sibling = if is_delete { Sibling::tombstone() } else { Sibling::new(value_of(token)) };
-        sibling.meta.indexes.extend(queries::entry_of(key).filter(|_| queries::are_possible(&self.shared)));
-        sibling.meta.user_meta.push((TOKEN_NAME.into(), token.to_string().into()));
-        let object = Object { clock: seen.clock, siblings: vec![sibling] };
+        let is_indexed = queries::are_possible(&self.shared);
+        let object = Object { clock: seen.clock, siblings: vec![sibling_of(key, token, is_delete, is_indexed)] };
         let limit = *self.random.pick(&REQUEST_LIMITS);
         let options = PutOptions {
             w: *self.random.pick(&[None, None, Some(Quorum::Count(1)), Some(Quorum::All)]),
@@ -397,6 +395,14 @@ impl Client {
             (true, true) => counts.deletes += 1,
         });
     }
+}
+
+/// The value of a write, or its tombstone.
+pub(crate) fn sibling_of(key: Key, token: Token, is_delete: bool, is_indexed: bool) -> Sibling {
+    let mut sibling = if is_delete { Sibling::tombstone() } else { Sibling::new(value_of(token)) };
+    sibling.meta.indexes.extend(queries::entry_of(key).filter(|_| is_indexed));
+    sibling.meta.user_meta.push((TOKEN_NAME.into(), token.to_string().into()));
+    sibling
 }
 
 /// How many primaries a quorum of a key needs.

@@ -308,8 +308,10 @@ impl Nemesis {
         match started {
             Ok(()) => {
                 oracle.node_runs(&cluster, host);
-                // A node that lacks something is asked before it has got it.
-                if !cluster.node(host).kv.as_ref().is_none_or(|kv| kv.filling_classes().is_empty()) {
+                // A member that lacks something is asked before it has got it.
+                let node = cluster.node(host);
+                let lacks_something = node.kv.as_ref().is_some_and(|kv| !kv.filling_classes().is_empty());
+                if lacks_something && node.standing == Standing::Member {
                     *self.rush.lock() = Rush { left: RUSH_READS, host };
                 }
                 oracle.check_all(&cluster);

@@ -18,6 +18,10 @@
 //! engines are connected by messages, a log that is never lost stands for the metadata (`changes`);
 //! the goals, the steps and what the engines do are those of the production code.
 //!
+//! Some nodes join with objects that they have written while they were alone, and some of these
+//! joins are taken back before the commit. Nodes that were removed by force start again with what
+//! they had, some of them when all changes have ended.
+//!
 //! What a run checks, after each operation for its key and every 50 operations for all: no event id
 //! names two values; no version is empty, torn or forged; each acknowledged value, or what replaced
 //! it, is on a disk that no fault has destroyed; no write is executed after its time limit; no read
@@ -25,7 +29,10 @@
 //! conditional puts with one precondition one is acknowledged. A witness sees each change of a
 //! store and checks the others at that moment: a copy for others goes when each primary has it on
 //! its disk; a tombstone goes when each primary has it on its disk and nobody else has anything
-//! older; nothing that it covers is stored again; only full primaries vote. After healing the
+//! older; nothing that it covers is stored again; only full primaries vote; a member that leaves
+//! coordinates nothing in the place of another; what a node brings stays on it until its join is
+//! committed. A member that has left holds nothing when it is removed, and a node that was removed
+//! brings nothing to others when it returns. After healing the
 //! changes of the members end within 5 minutes, and then the nodes settle by themselves: no hints,
 //! no owed marks, all classes full, nothing to reap, and only tombstones may make the replicas of a
 //! key differ. Then reads repair those, and copies that cannot be read: the replicas of a key are

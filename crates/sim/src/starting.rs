@@ -72,7 +72,7 @@ pub(crate) async fn on_host<T: Send + 'static>(
 }
 
 /// Creates the bucket types while a node is alone. Its metadata takes them over.
-fn create_types(cluster: &Shared, host: HostId) -> Result<(), NoStart> {
+pub(crate) fn create_types(cluster: &Shared, host: HostId) -> Result<(), NoStart> {
     let kv = Kv::open(cluster.lock().engine_parts(host)?).map_err(|e| no_start(host, e))?;
     for kind in BucketKind::ALL {
         kind.create(kv.buckets()).map_err(|e| no_start(host, e))?;

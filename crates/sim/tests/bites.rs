@@ -129,3 +129,23 @@ fn a_changing_home_that_reaps_is_found() {
     let violation = found_by_a_seed(BrokenRule::ChangingHomesReapNothing, 3);
     assert!(violation.contains("its home is changing"), "{violation}");
 }
+
+#[test]
+fn a_leaver_that_stands_in_is_found() {
+    let _ = found_as(BrokenRule::LeaversStandInForNobody, "in the place of another, although it leaves", 18);
+}
+
+#[test]
+fn a_leaver_that_is_removed_before_it_has_given_all_is_found() {
+    let _ = found_as(BrokenRule::LeaversSayWhatTheyHold, "removed because it leaves, and it still holds", 44);
+}
+
+#[test]
+fn a_removed_node_that_takes_part_again_is_found() {
+    let _ = found_as(BrokenRule::RemovedNodesTakeNoPart, "older than a tombstone", 43);
+}
+
+#[test]
+fn a_newcomer_that_hands_back_before_its_commit_is_found() {
+    let _ = found_as(BrokenRule::NewcomersHandBackLater, "whose join is not committed", 1);
+}

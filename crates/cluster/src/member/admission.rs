@@ -2,6 +2,7 @@
 
 use super::features::KnownCapabilities;
 use super::known_starts::KnownStarts;
+use crate::deliberate_faults::removed_nodes_take_part;
 use arc_swap::ArcSwapOption;
 use ombak_metadata::state::Metadata;
 use ombak_peer::handshake::{Refusal, RefusalKind, RemotePeer};
@@ -48,7 +49,7 @@ impl Admission for MemberAdmission {
 
 fn check(known: &Arc<Metadata>, peer: &RemotePeer) -> Result<(), Refusal> {
     let identity = &peer.identity;
-    if known.was_removed(identity.node) {
+    if known.was_removed(identity.node) && !removed_nodes_take_part() {
         let text = format!("node {} {WAS_REMOVED}; it can join again only with an empty data directory", identity.node);
         return Err(Refusal::new(RefusalKind::NotAdmitted, text));
     }

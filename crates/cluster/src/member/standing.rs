@@ -10,6 +10,7 @@
 use super::admission::{MemberAdmission, WAS_REMOVED};
 use super::member_node::{older_text, removed_text};
 use super::questions::{Answer, Question, decode, encode};
+use crate::deliberate_faults::removed_nodes_take_part;
 use crate::metadata::{Acquaintance, MetadataSlot, question};
 use crate::service_numbers::MEMBERS;
 use ombak_kv::{Kv, NoPart};
@@ -138,7 +139,7 @@ impl Standing {
 
     /// Notes that this node was removed from its cluster.
     pub fn set_removed(&self, why: String) {
-        if self.older.get().is_none() {
+        if self.older.get().is_none() && !removed_nodes_take_part() {
             self.is_removed.store(true, Ordering::SeqCst);
             self.set_older(why);
         }

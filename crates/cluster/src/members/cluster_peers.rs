@@ -4,6 +4,7 @@
 
 use super::member::Member;
 use crate::coverage::RemoteCoverage;
+use crate::deliberate_faults::removed_nodes_take_part;
 use crate::liveness::Liveness;
 use crate::replica::{Caller, RemoteReplica};
 use arc_swap::ArcSwap;
@@ -72,7 +73,9 @@ impl ClusterPeers {
     /// former members, and to former addresses, are closed.
     pub fn set_members(&self, members: Vec<Member>) {
         let mut state = self.state.lock();
-        if let Some(caller) = &state.caller {
+        let only_goes = || members.iter().all(|member| state.members.iter().any(|former| former.id == member.id));
+        let keeps_watching = removed_nodes_take_part() && only_goes();
+        if let Some(caller) = state.caller.as_ref().filter(|_| !keeps_watching) {
             for former in &state.members {
                 if members.iter().all(|member| member.id != former.id) {
                     caller.transport.forget_address(former.id);

@@ -3,6 +3,7 @@
 use super::fill::is_to_be_full;
 use super::progress::{Transfer, TransferKind};
 use super::{Amount, FillReason, TransferConfig, Transfers};
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::interface::Kv;
 use crate::replica::ClassId;
 use ombak_stats::TransferFigures;
@@ -69,6 +70,10 @@ impl Kv {
         settled.unreadable_keys = engine.partitions().unreadable_keys().count() as u64;
         if engine.is_alone_in(&engine.placement()) {
             settled = Settled::default();
+        }
+        let is_owner = || engine.placement().nodes().contains(&engine.identity.node_id);
+        if is_broken(BrokenRule::LeaversSayWhatTheyHold) && !is_owner() {
+            settled.partitions_with_hints = 0;
         }
         let reaper = engine.reaper.waiting();
         settled.versions_to_reap = (reaper.versions + engine.due.count()) as u64;

@@ -9,6 +9,7 @@
 use super::Transfers;
 use super::fold::Candidate;
 use super::progress::Tracked;
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
 use crate::partition::Access;
 use crate::replica::{
@@ -169,7 +170,7 @@ impl Transfers {
 impl Target {
     /// An answer at another version of the home proves nothing.
     fn check_home_version(&self, theirs: RingVersion) -> Result<(), Error> {
-        if theirs == self.home_version {
+        if theirs == self.home_version || is_broken(BrokenRule::RemovedNodesTakeNoPart) {
             return Ok(());
         }
         let Self { class, node, home_version, .. } = self;

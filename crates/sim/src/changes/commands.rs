@@ -59,11 +59,7 @@ fn decide_in_log(cluster: &mut Cluster, Wanted { goes, joins, is_forced }: Wante
 
 async fn through_members(cluster: &Shared, through: HostId, wanted: Wanted) -> Result<(), String> {
     if let Some(host) = wanted.joins {
-        let (joins, seed) = (member(cluster, host)?, address_of(through, PEER_PORT));
-        if joins.metadata().members().len() <= 1 {
-            let joined = run(cluster, host, async move { joins.join(seed).await.map(drop) }).await;
-            joined.map_err(|why| format!("join: {why}"))?;
-        }
+        join(cluster, through, host).await?;
     }
     let asked = member(cluster, through)?;
     let goes = wanted.goes.map(|host| (name(host), cluster.lock().node(host).id));
@@ -79,6 +75,29 @@ async fn through_members(cluster: &Shared, through: HostId, wanted: Wanted) -> R
         asked.commit().await
     })
     .await
+}
+
+/// Lets a node join through a member, unless it has done so.
+pub(super) async fn join(cluster: &Shared, through: HostId, host: HostId) -> Result<(), String> {
+    let (joins, seed) = (member(cluster, host)?, address_of(through, PEER_PORT));
+    if joins.metadata().members().len() > 1 {
+        return Ok(());
+    }
+    let joined = run(cluster, host, async move { joins.join(seed).await.map(drop) }).await;
+    joined.map_err(|why| format!("join: {why}"))
+}
+
+/// Drops all staged changes, also joins.
+pub(super) async fn clear(cluster: &Shared, through: HostId) -> Result<(), String> {
+    let asked = member(cluster, through)?;
+    run(cluster, through, async move { asked.clear().await }).await
+}
+
+/// Whether a node runs in a cluster of its own.
+pub(super) fn is_alone(cluster: &Cluster, host: HostId) -> bool {
+    let metadata = cluster.node(host).member.as_ref().map(MemberNode::metadata);
+    let is_valid = |member: &ombak_metadata::state::Member| member.status == MemberStatus::Valid;
+    metadata.is_some_and(|metadata| metadata.members().len() == 1 && metadata.members().values().all(is_valid))
 }
 
 fn change(node: String, wanted: Wanted) -> MemberChange {

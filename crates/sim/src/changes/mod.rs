@@ -6,11 +6,14 @@
 //!
 //! What it is not: the goals and the steps come from the production code, also without members.
 
+mod brought;
 mod commands;
 mod decided;
 mod driver;
 mod follower;
+mod leavers;
 mod operator;
+mod returns;
 mod wanted;
 
 pub(crate) use decided::{Decided, DecidedState};

@@ -1,11 +1,12 @@
 //! What operators do to the members of a cluster in a run, and what becomes of it.
 
 use super::commands::{self, Known};
+use super::leavers::Leavers;
 use super::wanted::{ChangeKind, Wanted};
 use crate::clients::Clients;
 use crate::cluster::{Cluster, Standing, Wiring};
 use crate::faults::Nemesis;
-use crate::oracle::Violation;
+use crate::oracle::{Key, Token, Violation};
 use crate::random::Random;
 use crate::settling;
 use crate::starting;
@@ -45,7 +46,7 @@ const GIVES_UP_AFTER: Duration = Duration::from_secs(100);
 const ENDED_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     counts: BTreeMap<ChangeKind, u64>,
     /// The changes that were decided while faults came and went.
     in_faults: u64,
@@ -56,8 +57,13 @@ struct State {
     is_done: bool,
     /// How many nodes that were removed are about to start again.
     returning: u64,
+    /// Nodes that were removed by force, and start again when all changes have ended.
+    pub(super) late: Vec<HostId>,
     /// What came of the last try of a command, for people.
     last: String,
+    leavers: Leavers,
+    /// What nodes have written while they were alone.
+    pub(super) brought: BTreeMap<HostId, Vec<(Key, Token)>>,
     /// The decided placements, by their numbers.
     placements: BTreeMap<u64, Arc<Placement>>,
 }
@@ -65,8 +71,8 @@ struct State {
 /// An operator. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Operator {
-    nemesis: Nemesis,
-    state: Arc<Mutex<State>>,
+    pub(super) nemesis: Nemesis,
+    pub(super) state: Arc<Mutex<State>>,
 }
 
 impl Operator {
@@ -100,6 +106,7 @@ impl Operator {
             if wanted.kind() == ChangeKind::Leave && random.chance(60) {
                 self.stage_and_clear(wanted, &mut random).await;
             }
+            self.join_and_take_back(wanted, &mut random).await;
             self.carry_out(wanted, &mut random).await;
             if random.chance(50) {
                 runtime.sleep(Duration::from_millis(random.within(HALFWAY_MS))).await;
@@ -135,7 +142,7 @@ impl Operator {
         };
         if let Some(host) = joins {
             self.nemesis.cluster.lock().node_mut(host).standing = Standing::Joining;
-            if let Err(why) = starting::start(&self.nemesis.cluster, host).await {
+            if let Err(why) = self.start_joiner(host, random).await {
                 self.nemesis.oracle.lock().broken(Violation::NoStart(why.to_string()));
             }
         }
@@ -179,7 +186,7 @@ impl Operator {
     }
 
     /// A member that runs, or is to run.
-    fn someone(&self, random: &mut Random) -> Option<HostId> {
+    pub(super) fn someone(&self, random: &mut Random) -> Option<HostId> {
         let cluster = self.nemesis.cluster.lock();
         let state = self.state.lock();
         let hosts: Vec<HostId> =
@@ -226,12 +233,12 @@ impl Operator {
         }
     }
 
-    fn count(&self, kind: ChangeKind) {
+    pub(super) fn count(&self, kind: ChangeKind) {
         *self.state.lock().counts.entry(kind).or_default() += 1;
         self.nemesis.world.inner().note([13, kind as u64, 0]);
     }
 
-    fn note(&self, what: &str) {
+    pub(super) fn note(&self, what: &str) {
         let text = format!("{:?} members: {what}", self.nemesis.world.elapsed());
         self.nemesis.oracle.lock().note_all(&text);
     }
@@ -243,6 +250,7 @@ impl Operator {
         loop {
             runtime.sleep(LOOK).await;
             self.check_placements();
+            self.look_at_leavers();
             for (host, is_forced) in self.look() {
                 self.note(&format!("host {} is no member any more", host.0));
                 let is_member = self.nemesis.cluster.lock().wiring == Wiring::Streams;
@@ -255,14 +263,21 @@ impl Operator {
                     let returns = runtime.sleep(Duration::from_millis(returns_ms));
                     runtime.spawn(Box::pin(async move {
                         returns.await;
-                        if starting::start(&this.nemesis.cluster, host).await.is_ok() {
-                            this.count(ChangeKind::Return);
-                        }
+                        this.let_return(host).await;
                         this.state.lock().returning -= 1;
                     }));
+                } else if is_forced {
+                    self.state.lock().late.push(host);
                 }
             }
         }
+    }
+
+    fn look_at_leavers(&self) {
+        let (cluster, oracle) = (self.nemesis.cluster.lock(), self.nemesis.oracle.lock());
+        let (now, mut state) = (self.nemesis.world.runtime(OUTSIDE).now(), self.state.lock());
+        let State { going, forced, leavers, .. } = &mut *state;
+        going.difference(forced).for_each(|host| leavers.look(&cluster, *host, now, &oracle.witness));
     }
 
     /// Notes who has become a member, and returns who is none any more.
@@ -341,6 +356,7 @@ impl Operator {
                 break;
             }
         }
+        self.let_return_late().await;
         let mut cluster = self.nemesis.cluster.lock();
         for host in self.state.lock().going.clone() {
             if cluster.node(host).standing == Standing::Gone && cluster.node(host).kv.is_some() {

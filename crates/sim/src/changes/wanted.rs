@@ -21,11 +21,15 @@ pub enum ChangeKind {
     Clear,
     /// A node that was removed has started again.
     Return,
+    /// A node has taken writes while it was alone, and joins with them.
+    Bring,
+    /// The join of such a node was taken back before its commit.
+    TakeBack,
 }
 
 impl ChangeKind {
     /// All kinds.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Join,
         Self::Leave,
         Self::Replace,
@@ -34,6 +38,8 @@ impl ChangeKind {
         Self::NewPlan,
         Self::Clear,
         Self::Return,
+        Self::Bring,
+        Self::TakeBack,
     ];
 
     /// The kinds with which a run begins, in turn.

@@ -8,6 +8,7 @@
 mod at_rest;
 mod conditions;
 mod copies;
+mod going;
 mod key_history;
 mod rules;
 mod violation;

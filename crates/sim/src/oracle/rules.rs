@@ -26,7 +26,7 @@ pub struct Oracle {
     next_token: Token,
     /// The conditional puts that were acknowledged.
     pub(super) conditions: Conditions,
-    destructive_faults: u64,
+    pub(super) destructive_faults: u64,
     forgoes_overlap: bool,
     /// Sees each change of a store.
     pub witness: Witness,
@@ -223,22 +223,6 @@ impl Oracle {
         }
     }
 
-    /// A node is no member any more. A member that has left has given away everything that it held;
-    /// what only a member held that was removed by force counts as destroyed.
-    pub fn node_goes(&mut self, cluster: &mut Cluster, host: HostId, is_forced: bool) {
-        let before = self.all_copies(cluster);
-        cluster.node_mut(host).standing = Standing::Gone;
-        self.witness.note_gone(host);
-        if is_forced {
-            self.destructive_faults += 1;
-            for (key, before) in before {
-                let after = self.copies(cluster, key);
-                self.mark_destroyed(key, &before, &after, cluster.world.elapsed());
-            }
-        }
-        self.check_all(cluster);
-    }
-
     /// A member is about to be marked as down or removed by force. From then on nobody promises
     /// that reads and writes of primaries have one in common (docs/design/ring-changes.md).
     pub fn forgo_overlap(&mut self) {
@@ -257,7 +241,7 @@ impl Oracle {
 
     /// Marks the writes that a fault has destroyed: they were on a disk before it, and are on none
     /// after it. What was lost earlier broke a rule.
-    fn mark_destroyed(&mut self, key: Key, before: &Copies, after: &Copies, now: Duration) {
+    pub(super) fn mark_destroyed(&mut self, key: Key, before: &Copies, after: &Copies, now: Duration) {
         self.check_copies(key, before, now);
         if before == after {
             return;

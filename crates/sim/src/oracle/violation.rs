@@ -123,6 +123,14 @@ pub enum Violation {
         /// What happened.
         what: String,
     },
+    /// A node that was removed takes part.
+    #[error("host {host}: {what}")]
+    Removed {
+        /// The number of the host.
+        host: usize,
+        /// What it does.
+        what: String,
+    },
     /// A write was executed after its time limit.
     #[error("{key}: write {token} was not executed in time, and appeared later")]
     Late {

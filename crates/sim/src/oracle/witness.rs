@@ -79,6 +79,10 @@ struct State {
     nodes: BTreeMap<NodeId, HostId>,
     /// The hosts of nodes that are members no more.
     gone: BTreeSet<HostId>,
+    /// The hosts whose process has known for long that its node leaves.
+    leavers: BTreeSet<HostId>,
+    /// The hosts of nodes whose join is not committed.
+    uncommitted: BTreeSet<HostId>,
     /// The newest placement that was seen.
     newest: Option<Arc<Placement>>,
     /// The hosts whose stores a fault has destroyed or damaged.
@@ -119,7 +123,9 @@ pub(crate) struct HostWitness {
 impl Witness {
     /// A process begins, with these stores.
     pub(crate) fn process_begins(&self, host: HostId, stores: Arc<WatchedStores>) {
-        self.0.lock().stores.insert(host, stores);
+        let mut state = self.0.lock();
+        state.stores.insert(host, stores);
+        state.leavers.remove(&host);
     }
 
     /// A process has ended.
@@ -146,6 +152,23 @@ impl Witness {
     /// The node of a host is no member any more. What it holds counts no more.
     pub(crate) fn note_gone(&self, host: HostId) {
         self.0.lock().gone.insert(host);
+    }
+
+    /// The process on a host has known that its node leaves for longer than a put may take. From
+    /// now on it coordinates nothing in the place of another node (§15).
+    pub(crate) fn note_leaver(&self, host: HostId) {
+        self.0.lock().leavers.insert(host);
+    }
+
+    /// Whether the join of a node is not committed. Until then what it has written stays where it
+    /// is (§15).
+    pub(crate) fn set_uncommitted(&self, host: HostId, is_uncommitted: bool) {
+        let mut state = self.0.lock();
+        if is_uncommitted {
+            state.uncommitted.insert(host)
+        } else {
+            state.uncommitted.remove(&host)
+        };
     }
 
     /// The newest placement that a node has put in force.
@@ -230,7 +253,7 @@ impl WriteObserver for HostWitness {
         let mut state = self.witness.0.lock();
         let Some(key) = state.keys.get(change.key).copied() else { return };
         match (change.new, change.old) {
-            (Some(new), _) => state.stores_version(self.host, key, new),
+            (Some(new), _) => state.stores_version(self.host, key, change.partition, new),
             (None, Some(old)) => state.removes(self.host, key, change.partition, old),
             (None, None) => {}
         }
@@ -238,7 +261,7 @@ impl WriteObserver for HostWitness {
 }
 
 impl State {
-    fn stores_version(&mut self, host: HostId, key: Key, new: &Object) {
+    fn stores_version(&mut self, host: HostId, key: Key, home: u32, new: &Object) {
         if self.gone.contains(&host) {
             return;
         }
@@ -250,12 +273,37 @@ impl State {
             let what = format!("it stored {tokens:?}, which is older than a tombstone that was reaped before");
             self.broken(host, key, what);
         }
+        self.check_leaver(host, key, home, &tokens);
+        self.check_brought(host, key, &tokens);
         for token in &tokens {
             self.coordinators.entry((key, *token)).or_insert(host);
         }
         self.removed.remove(&(host, key));
         self.last_stored.insert((host, key), LastStored { clock, tokens: tokens.clone() });
         self.stored.push((host, key, (tokens, events)));
+    }
+
+    /// A member that leaves stands in for nobody (§15): it coordinates no put of a class of which
+    /// it is no primary. Who coordinates a put stores it first, unless the value is written once.
+    fn check_leaver(&mut self, host: HostId, key: Key, home: u32, tokens: &BTreeSet<Token>) {
+        if !self.leavers.contains(&host) || key.kind.merging == Merging::WriteOnce {
+            return;
+        }
+        let is_new = |token: &&Token| !self.coordinators.contains_key(&(key, **token));
+        let Some(token) = tokens.iter().find(is_new).copied() else { return };
+        self.look();
+        if self.roles(host, key, home).is_some_and(|roles| !roles.is_primary) {
+            self.broken(host, key, format!("it coordinated write {token} in the place of another, although it leaves"));
+        }
+    }
+
+    /// What a node has written while it was alone is nowhere else before its join is committed.
+    fn check_brought(&mut self, host: HostId, key: Key, tokens: &BTreeSet<Token>) {
+        let owner = |token: &Token| self.coordinators.get(&(key, *token)).copied();
+        let brought = tokens.iter().filter_map(owner).find(|from| *from != host && self.uncommitted.contains(from));
+        if let Some(from) = brought {
+            self.broken(host, key, format!("it got what host {} brings, whose join is not committed", from.0));
+        }
     }
 
     /// Learns of newer placements.
