@@ -225,6 +225,24 @@ async fn what_a_node_took_for_others_is_owed_when_it_becomes_a_primary() {
 }
 
 /// A mark stays when its peer leaves the class, and is paid when the peer is back.
+/// A member that does not know the goal does not know the node either, and could remove a tombstone
+/// without asking it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_new_node_brings_waits_until_its_home_has_the_version_of_the_goal() {
+    let (cluster, bucket) = three_of_four().await;
+    cluster.kv(3).set_handoff(false, true);
+    let mut clock = VectorClock::new();
+    (0..9).for_each(|actor| drop(clock.increment(&Actor::new(&[actor; 9]), UnixMicros(7))));
+    cluster.store_tombstone(3, &bucket, "brought", &clock).await;
+    cluster.set_goal(&[0, 1, 3]).await;
+    assert!(!cluster.placement().has_goal(cluster.home_of(&bucket, "brought")), "the home is to change");
+    cluster.kv(3).set_handoff(true, true);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(cluster.holders(&bucket, "brought"), [3], "a member may not know the node");
+    cluster.step(Step::Begin).await;
+    cluster.wait_until("all have it", |c| c.holders(&bucket, "brought") == [0, 1, 2, 3]).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_role_keeps_what_is_owed() {
     let (cluster, bucket) = (Cluster::of(4), bucket());
