@@ -171,15 +171,20 @@ impl Transfers {
     /// Forgets marks that nobody can or need pay: this node is no primary of the class any more, so
     /// its copies are foreign and go to all primaries; or the peer is no member any more. While a
     /// home changes, every mark stays.
-    pub(super) fn forget_needless_marks(&self, engine: &Engine, placement: &Placement) {
-        if is_of_one_ring(placement) {
+    ///
+    /// No other placement gets in force meanwhile: the marks that it brings are needed in it, and
+    /// may be needless in the one before.
+    pub(super) fn forget_needless_marks(&self, engine: &Engine) {
+        if is_of_one_ring(&engine.placement()) {
             return;
         }
+        let mut members: BTreeSet<NodeId> = engine.config.peers.members().into_iter().collect();
+        let in_force = self.in_force.lock();
+        let Some(placement) = in_force.as_ref().filter(|placement| !is_of_one_ring(placement)) else { return };
         if is_broken(BrokenRule::RolesKeepWhatIsOwed) {
             return self.owed.forget(|class, peer| !placement.home(class.partition).is_primary(peer, class.n));
         }
-        let mut members = placement.nodes();
-        members.extend(engine.config.peers.members());
+        members.extend(placement.nodes());
         let here = engine.identity.node_id;
         self.owed.forget(|class, peer| {
             let home = placement.home(class.partition);

@@ -166,8 +166,10 @@ impl Worker {
         }
         self.transfers.owe_after_unclean_end(&placement, here, &engine.buckets.snapshot().all_n_vals());
         self.transfers.continue_checkpoint(engine).await;
+        // Another one may be in force since then.
+        let placement = engine.placement();
         self.note_changes(engine, &placement);
-        self.transfers.forget_needless_marks(engine, &placement);
+        self.transfers.forget_needless_marks(engine);
         self.transfers.orders.forget(|class, to| {
             engine.config.peers.was_removed(to) || !placement.home(class.partition).is_primary(to, class.n)
         });
