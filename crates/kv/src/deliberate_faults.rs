@@ -4,6 +4,16 @@
 //! and in the tests of this crate. Without it, [`is_broken`] is the constant `false`. The numbers
 //! are those of the table at the end of docs/design/replication.md.
 
+#[cfg(any(test, feature = "deliberate-faults"))]
+use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
+#[cfg(any(test, feature = "deliberate-faults"))]
+use ombak_ring::placement::{HomePlacement, Phase};
+#[cfg(any(test, feature = "deliberate-faults"))]
+use ombak_types::NodeId;
+#[cfg(any(test, feature = "deliberate-faults"))]
+use std::sync::Arc;
+
 /// A rule that can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(not(feature = "deliberate-faults"), allow(unreachable_pub, reason = "public only for the simulator"))]
@@ -27,6 +37,18 @@ pub enum BrokenRule {
     JoiningClassesAreNotFull,
     /// A proof counts only for the begin after which it was made (§3).
     ProofsBelongToTheirBegin,
+    /// 4: the sets of a home change as a whole. Where this is broken, from the first flip on a node
+    /// finds the replicas of each home in a ring in which each slot has the owner that its own home
+    /// has in force.
+    HomesMoveAsAWhole,
+    /// A member says that it has proved a home only when it has (§3).
+    FlipsNeedProofs,
+    /// A member of the new set says that it lacks something until it is full (§3).
+    NewSetsSayWhatTheyLack,
+    /// A member of the old set keeps its copies until the home has finished (§3).
+    OldSetsKeepTheirCopies,
+    /// A copy for others goes when all primaries have proved that they hold it, not one (§4).
+    AllPrimariesProve,
     /// Nothing of a home that is changing is reaped (§3).
     ChangingHomesReapNothing,
     /// 11: tombstones are removed only after a question to the members that are no primaries.
@@ -59,6 +81,8 @@ pub enum BrokenRule {
     /// While a home changes, a put must meet its quorums in both sets
     /// (docs/design/ring-changes.md).
     BothSetsCount,
+    /// While a home changes, a put goes to the members of both sets.
+    PutsReachBothSets,
     /// A member acknowledges no write whose sender knows an older placement of the home.
     WritesAreFenced,
     /// The answer to a read whose sender knows an older placement of the home does not count.
@@ -118,4 +142,26 @@ pub use switch::{break_rule, is_broken};
 #[cfg(not(any(test, feature = "deliberate-faults")))]
 pub(crate) const fn is_broken(_rule: BrokenRule) -> bool {
     false
+}
+
+/// The placement that a node puts in force. Where slots flip one by one on purpose, each home has
+/// the ring whose slots have the owners that their own homes have in force.
+#[cfg(any(test, feature = "deliberate-faults"))]
+pub(crate) fn to_put_in_force(placement: Placement) -> Placement {
+    let has_flipped = placement.homes().any(|home| home.phase() == Phase::Flipped);
+    if !is_broken(BrokenRule::HomesMoveAsAWhole) || !has_flipped {
+        return placement;
+    }
+    let owner = |home: HomePlacement<'_>| home.in_force().id(home.in_force().owner(home.home()));
+    let owners: Vec<NodeId> = placement.homes().map(owner).collect();
+    match Ring::from_owners(&owners, placement.version()) {
+        Ok(ring) => Placement::of_ring(Arc::new(ring)),
+        Err(_) => placement,
+    }
+}
+
+/// The placement that a node puts in force.
+#[cfg(not(any(test, feature = "deliberate-faults")))]
+pub(crate) const fn to_put_in_force(placement: Placement) -> Placement {
+    placement
 }

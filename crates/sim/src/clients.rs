@@ -359,10 +359,16 @@ impl Client {
         let request = PutRequest { bucket: key.kind.bucket(), key: Some(key.bytes()), object, options };
         let began = Arc::<Mutex<Option<Duration>>>::default();
         let (begins, world) = (began.clone(), self.shared.world.clone());
+        let witness = self.shared.oracle.lock().witness.clone();
+        let primaries = pw.map_or(0, |pw| count_of(pw, key));
         let put = |kv: Kv| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 *begins.lock() = Some(world.elapsed());
-                kv.put(request).await
+                let reply = kv.put(request).await;
+                if reply.is_ok() {
+                    witness.is_acknowledged(key, token, primaries);
+                }
+                reply
             })
         };
         let reply = self.shared.call(host, put).await;
@@ -370,7 +376,6 @@ impl Client {
         let is_acknowledged = matches!(reply, Some(Ok(_)));
         let is_refused =
             is_conditional && matches!(reply, Some(Err(Error::MatchFound | Error::Modified | Error::NotFound)));
-        let primaries = pw.map_or(0, |pw| count_of(pw, key));
         self.log(key, || format!("{text}: {:?}", reply.as_ref().map(|r| r.as_ref().map(|_| ()))));
         {
             let (cluster, mut oracle) = (self.shared.cluster.lock(), self.shared.oracle.lock());

@@ -32,7 +32,11 @@
 //! older; nothing that it covers is stored again; only full primaries vote; a member that leaves
 //! coordinates nothing in the place of another; what a node brings stays on it until its join is
 //! committed. A member that has left holds nothing when it is removed, and a node that was removed
-//! brings nothing to others when it returns. After healing the
+//! brings nothing to others when it returns.
+//! It knows who has stored what by which placement, too: a put is acknowledged when its primaries of
+//! each set have it; a home flips when its new set has what the old one had before the begin; who
+//! becomes a primary owes what it held for others; nobody holds copies for others whom not all
+//! know. After healing the
 //! changes of the members end within 5 minutes, and then the nodes settle by themselves: no hints,
 //! no owed marks, all classes full, nothing to reap, and only tombstones may make the replicas of a
 //! key differ. Then reads repair those, and copies that cannot be read: the replicas of a key are

@@ -12,7 +12,7 @@ use crate::buckets::BucketRegistry;
 use crate::conditional::{Ballots, Turns};
 use crate::config::KvConfig;
 use crate::coverage::CoverageCounts;
-use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::deliberate_faults::{BrokenRule, is_broken, to_put_in_force};
 use crate::names::Vtags;
 use crate::partition::{ActorSource, Partition, PartitionTable, WriteGate};
 use crate::reaping::{DueVersions, Fences, Floors};
@@ -275,6 +275,7 @@ impl Engine {
             let text = format!("the ring has {} partitions, and this node has {}", size.get(), present.get());
             return Err(Error::Unsupported(text));
         }
+        let placement = to_put_in_force(placement);
         // The reaper stops before other nodes have a say, and starts after they have none any more.
         let is_alone = self.is_alone_in(&placement);
         if !is_alone {

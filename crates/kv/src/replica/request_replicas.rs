@@ -80,7 +80,7 @@ impl RequestReplicas {
     /// ring has its own fallbacks.
     pub(crate) fn of_put(viewer: Viewer<'_>, home: HomePlacement<'_>, n: u32, sloppy: bool) -> Self {
         let in_force = Self::of_get(viewer, home, n, sloppy);
-        match home.other() {
+        match home.other().filter(|_| !is_broken(BrokenRule::PutsReachBothSets)) {
             None => in_force,
             Some(other) => in_force.with_other(viewer, home, other, n, sloppy),
         }

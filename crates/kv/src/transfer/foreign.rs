@@ -11,6 +11,7 @@
 //! fold reads the count, waits until every lock was free once, and then takes its snapshot. So the
 //! snapshot has every copy that the count covers.
 
+use super::roles::rank_in_force;
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::partition::Partition;
 use crate::replica::ClassId;
@@ -133,7 +134,11 @@ impl ForeignData {
     ) -> impl Iterator<Item = (u32, u32, &'a Place)> {
         homes.iter().filter_map(move |home| {
             let place = self.places.get(home.home() as usize)?;
-            Some((home.home(), home.rank(here).unwrap_or(u32::MAX), place))
+            let rank = match is_broken(BrokenRule::OldSetsKeepTheirCopies) {
+                true => rank_in_force(home, here),
+                false => home.rank(here).unwrap_or(u32::MAX),
+            };
+            Some((home.home(), rank, place))
         })
     }
 

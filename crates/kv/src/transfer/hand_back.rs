@@ -21,7 +21,7 @@ use crate::replica::ClassId;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use ombak_ring::RingVersion;
-use ombak_ring::placement::Placement;
+use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,13 +72,13 @@ impl Transfers {
         let is_leaver = || !engine.config.peers.may_stand_in(here);
         let is_known = || home.in_force().node(here).is_some() || home.version() >= placement.goal().version();
         let may = self.hands_back.load(Ordering::SeqCst) && (is_known() || is_leaver());
-        !home.is_changing() && (may || is_broken(BrokenRule::NewcomersHandBackLater))
+        !is_kept(&home) && (may || is_broken(BrokenRule::NewcomersHandBackLater))
     }
 
     /// Makes one pass over the foreign copies of a partition that were appended after `since_seq`.
     pub(super) async fn hand_back(&self, engine: &Arc<Engine>, partition: u32, since_seq: u64) -> Result<Left, Error> {
         let placement = engine.placement();
-        if placement.home(partition).is_changing() {
+        if is_kept(&placement.home(partition)) {
             return Err(StoreFailure::new(StoreFailureKind::Busy, "the home partition is changing").into());
         }
         if since_seq == 0 && !is_of_one_ring(&placement) {
@@ -107,6 +107,11 @@ impl Transfers {
     }
 }
 
+/// Whether all copies of a home stay where they are, because its replicas are changing.
+fn is_kept(home: &HomePlacement<'_>) -> bool {
+    home.is_changing() && !is_broken(BrokenRule::OldSetsKeepTheirCopies)
+}
+
 impl Pass<'_> {
     /// Brings copies of one class to all of its primaries, and removes those that are proved.
     async fn give_back(&mut self, n: u32, candidates: Vec<Candidate>) -> Result<(), Error> {
@@ -122,7 +127,9 @@ impl Pass<'_> {
     /// Returns for each copy whether all primaries durably hold it.
     async fn prove(&mut self, n: u32, candidates: &[Candidate]) -> Vec<bool> {
         let class = ClassId { partition: self.partition, n };
-        let primaries = self.placement.home(self.partition).primaries(n);
+        let home = self.placement.home(self.partition);
+        let is_early = is_broken(BrokenRule::OldSetsKeepTheirCopies);
+        let primaries = if is_early { home.replica_set(n) } else { home.primaries(n) };
         let (mut up, mut all) = (Vec::new(), vec![!primaries.is_empty(); candidates.len()]);
         for node in primaries {
             if node != self.engine.identity.node_id && self.engine.config.peers.is_up(node) {
@@ -132,6 +139,9 @@ impl Pass<'_> {
                 self.left.missing.insert(node);
                 all.fill(false);
             }
+        }
+        if is_broken(BrokenRule::AllPrimariesProve) {
+            up.truncate(1);
         }
         let targets = up.iter().filter_map(|node| self.targets.get(&(n, *node)));
         let proofs = targets.map(|target| self.transfers.prove_at(self.engine, target, candidates));

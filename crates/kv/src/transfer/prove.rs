@@ -125,6 +125,14 @@ impl Proofs {
     /// The homes that are proved to every other member of their new sets.
     fn proved(&self, engine: &Engine, placement: &Placement, ns: &BTreeSet<u32>) -> Vec<ProvedHome> {
         let here = engine.identity.node_id;
+        if is_broken(BrokenRule::FlipsNeedProofs) {
+            let pending = placement.homes().filter(|home| home.phase() == Phase::Pending);
+            let as_if = |home: HomePlacement<'_>| {
+                let (home, begun) = (home.home(), home.version().number);
+                ProvedHome { home, begun, full: ns.clone() }
+            };
+            return pending.map(as_if).collect();
+        }
         let proofs = self.0.lock();
         let of_home = |(home, proof): (&u32, &Proof)| {
             let home = placement.home(*home);
@@ -311,6 +319,9 @@ impl Transfers {
     /// The changing homes of which this node is in the new set, and would not be full if they
     /// flipped now.
     pub(super) fn lacking_homes(&self, engine: &Engine) -> Vec<LackingHome> {
+        if is_broken(BrokenRule::NewSetsSayWhatTheyLack) {
+            return Vec::new();
+        }
         let (placement, here) = (engine.placement(), engine.identity.node_id);
         let ns = engine.buckets.snapshot().all_n_vals();
         let of_home = |home: HomePlacement<'_>| {

@@ -46,7 +46,8 @@ fn rank(ring: &Ring, home: u32, node: NodeId) -> u32 {
     owners.iter().position(|owner| *owner == node).map_or(u32::MAX, |rank| rank as u32)
 }
 
-fn rank_in_force(home: &HomePlacement<'_>, node: NodeId) -> u32 {
+/// The place of a node in the ring in force of a home.
+pub(super) fn rank_in_force(home: &HomePlacement<'_>, node: NodeId) -> u32 {
     rank(home.in_force(), home.home(), node)
 }
 

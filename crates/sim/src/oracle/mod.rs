@@ -5,11 +5,14 @@
 //! write a value comes from. A write that a client made after it had read other values supersedes
 //! exactly those values.
 
+mod acknowledged;
 mod at_rest;
 mod conditions;
 mod copies;
 mod going;
+mod holders;
 mod key_history;
+mod roles;
 mod rules;
 mod violation;
 mod witness;

@@ -205,6 +205,7 @@ impl Oracle {
         }
         if loss != Loss::Nothing || forgets_all {
             self.destructive_faults += 1;
+            self.witness.note_loss(host);
         }
         for (key, before) in before {
             let mut after = before.clone();
@@ -232,6 +233,7 @@ impl Oracle {
     /// Something on the disk of a node was damaged. `before` is what all disks held before that.
     pub fn node_damaged(&mut self, cluster: &Cluster, host: HostId, before: BTreeMap<Key, Copies>) {
         self.witness.note_destroyed(host);
+        self.witness.note_loss(host);
         self.destructive_faults += 1;
         for (key, before) in before {
             let after = self.copies(cluster, key);

@@ -131,6 +131,16 @@ pub enum Violation {
         /// What it does.
         what: String,
     },
+    /// A put was acknowledged before its quorums were met.
+    #[error("{key}: write {token} was acknowledged, although {what}")]
+    Uncounted {
+        /// The key.
+        key: String,
+        /// The write.
+        token: Token,
+        /// What is missing.
+        what: String,
+    },
     /// A write was executed after its time limit.
     #[error("{key}: write {token} was not executed in time, and appeared later")]
     Late {

@@ -5,6 +5,7 @@
 
 use super::Key;
 use super::copies::{DiskCopy, EventId, Seen, Token, peek, seen_in};
+use super::holders::Holders;
 use super::violation::Violation;
 use crate::bucket_kinds::Merging;
 use crate::watched_stores::WatchedStores;
@@ -71,22 +72,30 @@ struct Roles {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     keys: BTreeMap<Vec<u8>, Key>,
     stores: BTreeMap<HostId, Arc<WatchedStores>>,
     /// The engines that run.
-    engines: BTreeMap<HostId, Kv>,
-    nodes: BTreeMap<NodeId, HostId>,
+    pub(super) engines: BTreeMap<HostId, Kv>,
+    pub(super) nodes: BTreeMap<NodeId, HostId>,
     /// The hosts of nodes that are members no more.
-    gone: BTreeSet<HostId>,
+    pub(super) gone: BTreeSet<HostId>,
     /// The hosts whose process has known for long that its node leaves.
     leavers: BTreeSet<HostId>,
     /// The hosts of nodes whose join is not committed.
     uncommitted: BTreeSet<HostId>,
     /// The newest placement that was seen.
-    newest: Option<Arc<Placement>>,
+    pub(super) newest: Option<Arc<Placement>>,
+    /// The placement that each running engine had last.
+    pub(super) adopted: BTreeMap<HostId, Arc<Placement>>,
+    /// All placements that were seen, by their numbers.
+    pub(super) placements: BTreeMap<u64, Arc<Placement>>,
+    /// Who has stored what.
+    pub(super) holders: Holders,
+    /// The home and the events of each write.
+    pub(super) written: BTreeMap<Token, (u32, BTreeSet<EventId>)>,
     /// The hosts whose stores a fault has destroyed or damaged.
-    destroyed: BTreeSet<HostId>,
+    pub(super) destroyed: BTreeSet<HostId>,
     /// The tombstones that were removed.
     reaped: BTreeMap<Key, Vec<Clock>>,
     /// The version that each host stored last of each key.
@@ -107,7 +116,7 @@ struct State {
     stored: Vec<(HostId, Key, Writes)>,
     faults: usize,
     counts: RemovalCounts,
-    violation: Option<Violation>,
+    pub(super) violation: Option<Violation>,
 }
 
 /// Sees all changes of all stores. Clones share everything.
@@ -137,6 +146,7 @@ impl Witness {
             state.orphans.extend(orphans);
             // What it knew counts on.
             state.look();
+            state.adopted.remove(&host);
             (state.stores.remove(&host), state.engines.remove(&host))
         };
         drop(ended);
@@ -212,6 +222,16 @@ impl Witness {
         self.0.lock().orphans.contains(&(key, token))
     }
 
+    /// A host may have lost what it has stored, or a part of it.
+    pub(super) fn note_loss(&self, host: HostId) {
+        self.0.lock().holders.may_have_lost(host);
+    }
+
+    /// A put was acknowledged this moment that so many primaries had to store.
+    pub(crate) fn is_acknowledged(&self, key: Key, token: Token, primaries: u32) {
+        self.0.lock().is_acknowledged(key, token, primaries);
+    }
+
     /// So many faults last.
     pub(crate) fn note_faults(&self, faults: usize) {
         self.0.lock().faults = faults;
@@ -275,6 +295,13 @@ impl State {
         }
         self.check_leaver(host, key, home, &tokens);
         self.check_brought(host, key, &tokens);
+        self.look();
+        self.check_stand_in(host, key, home);
+        let known = self.known_version(host, home);
+        self.holders.stores(host, key, home, &clock, known);
+        for (event, token) in &events {
+            self.written.entry(*token).or_insert_with(|| (home, BTreeSet::new())).1.insert(event.clone());
+        }
         for token in &tokens {
             self.coordinators.entry((key, *token)).or_insert(host);
         }
@@ -306,14 +333,40 @@ impl State {
         }
     }
 
+    /// The number of the home version that a host knows, if it is a node of the cluster.
+    fn known_version(&self, host: HostId, home: u32) -> Option<u64> {
+        let placement = self.adopted.get(&host).filter(|it| it.nodes().len() > 1)?;
+        Some(placement.home(home).version().number)
+    }
+
+    /// Whether a tombstone was removed that had seen an event.
+    pub(super) fn was_reaped(&self, key: Key, event: &EventId) -> bool {
+        let has_seen = |clock: &Clock| covers(clock, std::slice::from_ref(event));
+        self.reaped.get(&key).is_some_and(|reaped| reaped.iter().any(has_seen))
+    }
+
     /// Learns of newer placements.
-    fn look(&mut self) {
+    pub(super) fn look(&mut self) {
         let members = self.engines.iter().filter(|(host, _)| !self.gone.contains(host));
-        for placement in members.map(|(_, kv)| kv.placement()) {
+        let adopted = members.map(|(host, kv)| (*host, kv.placement()));
+        let is_new = |(host, placement): &(HostId, Arc<Placement>)| {
+            self.adopted.get(host).is_none_or(|before| !Arc::ptr_eq(before, placement))
+        };
+        let adopted: Vec<_> = adopted.filter(is_new).collect();
+        for (host, placement) in adopted {
             // A node that is about to join still has a ring of its own.
-            let is_of_cluster = placement.nodes().len() > 1;
-            if is_of_cluster && self.newest.as_ref().is_none_or(|newest| newest.version() < placement.version()) {
-                self.newest = Some(placement);
+            if placement.nodes().len() > 1 {
+                self.placements.entry(placement.version().number).or_insert_with(|| placement.clone());
+                if self.newest.as_ref().is_none_or(|newest| newest.version() < placement.version())
+                    && let Some(before) = self.newest.replace(placement.clone())
+                {
+                    self.check_flips(&before, &placement);
+                }
+            }
+            let before = self.adopted.insert(host, placement.clone());
+            let before = before.filter(|before| before.version() < placement.version());
+            if let (Some(before), Some(kv)) = (before, self.engines.get(&host).cloned()) {
+                self.check_new_roles(host, &kv, &before, &placement);
             }
         }
     }
@@ -323,6 +376,7 @@ impl State {
         self.look();
         let Some(roles) = self.roles(host, key, home).filter(|_| !self.gone.contains(&host)) else { return };
         let Seen { clock, tokens, .. } = seen_in(old);
+        self.holders.removes(host, key, &clock);
         let others: Vec<(HostId, bool, DiskCopy)> = self
             .stores
             .iter()
@@ -413,7 +467,7 @@ fn hinders_hand_back(key: Key, given: &Clock, (host, _, copy): &(HostId, bool, D
     }
 }
 
-fn covers(newer: &Clock, older: &Clock) -> bool {
+fn covers(newer: &Clock, older: &[EventId]) -> bool {
     let has = |(actor, counter): &EventId| newer.iter().any(|(of, newest)| of == actor && newest >= counter);
     older.iter().all(has)
 }
