@@ -4,6 +4,7 @@ use super::Key;
 use super::copies::Token;
 use super::rules::{Evidence, Oracle, is_held};
 use super::violation::Violation;
+use crate::bucket_kinds::Merging;
 use crate::cluster::{Cluster, Standing};
 use crate::world::HostId;
 
@@ -34,7 +35,9 @@ impl Oracle {
 
     /// The join of a node was taken back. It is alone again with all that it has written.
     pub fn check_has_all(&mut self, cluster: &Cluster, host: HostId, brought: &[(Key, Token)]) {
-        for (key, token) in brought {
+        // Elsewhere than among siblings, a write that a fault has destroyed here does not count as
+        // destroyed as long as the key has any other version.
+        for (key, token) in brought.iter().filter(|(key, _)| key.kind.merging == Merging::Siblings) {
             let own = self.copies(cluster, *key).into_iter().filter(|(of, _)| *of == host).collect();
             let history = self.history(*key);
             let is_promised = history.promised().any(|promised| promised == *token);
