@@ -33,13 +33,13 @@
 //! coordinates nothing in the place of another; what a node brings stays on it until its join is
 //! committed. A member that has left holds nothing when it is removed, and a node that was removed
 //! brings nothing to others when it returns.
-//! It knows who has stored what by which placement, too: a put is acknowledged when its primaries of
-//! each set have it; a home flips when its new set has what the old one had before the begin; who
-//! becomes a primary owes what it held for others; nobody holds copies for others whom not all
-//! know. After healing the
-//! changes of the members end within 5 minutes, and then the nodes settle by themselves: no hints,
-//! no owed marks, all classes full, nothing to reap, and only tombstones may make the replicas of a
-//! key differ. Then reads repair those, and copies that cannot be read: the replicas of a key are
+//!
+//! It knows by which placement each copy was stored, too. A put is acknowledged when its primaries
+//! of each set have it. A home flips when its new set has what the old one had before the begin. A
+//! node that becomes a primary owes what it held for others. Only a node that all members know
+//! holds copies for others. After healing the changes of the members end within 5 minutes, and then
+//! the nodes settle by themselves: no hints, no owed marks, all classes full, nothing to reap, and
+//! only tombstones may make the replicas of a key differ. Then reads repair those, and copies that cannot be read: the replicas of a key are
 //! equal, what was acknowledged is there, and nothing that was replaced or deleted is back.
 //! Listings and queries then show exactly what is there.
 //!
