@@ -39,9 +39,9 @@
 //! node that becomes a primary owes what it held for others. Only a node that all members know
 //! holds copies for others. After healing the changes of the members end within 5 minutes, and then
 //! the nodes settle by themselves: no hints, no owed marks, all classes full, nothing to reap, and
-//! only tombstones may make the replicas of a key differ. Then reads repair those, and copies that cannot be read: the replicas of a key are
-//! equal, what was acknowledged is there, and nothing that was replaced or deleted is back.
-//! Listings and queries then show exactly what is there.
+//! only tombstones may make the replicas of a key differ. Then reads repair those, and copies that
+//! cannot be read: the replicas of a key are equal, what was acknowledged is there, and nothing
+//! that was replaced or deleted is back. Listings and queries then show exactly what is there.
 //!
 //! What is not checked yet:
 //! * What waits for a copy that cannot be read and that nothing can replace may wait for ever.
