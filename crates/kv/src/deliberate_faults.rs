@@ -40,6 +40,10 @@ pub enum BrokenRule {
     /// 4: the sets of a home change as a whole. Where this is broken, from the first flip on a node
     /// finds the replicas of each home in a ring in which each slot has the owner that its own home
     /// has in force.
+    #[cfg_attr(
+        not(any(test, feature = "deliberate-faults")),
+        allow(dead_code, reason = "the code that breaks it exists for the simulator alone")
+    )]
     HomesMoveAsAWhole,
     /// A member says that it has proved a home only when it has (§3).
     FlipsNeedProofs,
