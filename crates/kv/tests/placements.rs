@@ -224,7 +224,6 @@ async fn what_a_node_took_for_others_is_owed_when_it_becomes_a_primary() {
     }
 }
 
-/// A mark stays when its peer leaves the class, and is paid when the peer is back.
 /// A member that does not know the goal does not know the node either, and could remove a tombstone
 /// without asking it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -243,6 +242,7 @@ async fn what_a_new_node_brings_waits_until_its_home_has_the_version_of_the_goal
     cluster.wait_until("all have it", |c| c.holders(&bucket, "brought") == [0, 1, 2, 3]).await;
 }
 
+/// A mark stays when its peer leaves the class, and is paid when the peer is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_role_keeps_what_is_owed() {
     let (cluster, bucket) = (Cluster::of(4), bucket());

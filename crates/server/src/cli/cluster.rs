@@ -5,7 +5,6 @@ use super::admin_client::request;
 use super::args::Common;
 use super::cluster_args::ClusterCommand;
 use super::failure::Failure;
-use super::key_names::KeyNames;
 use super::output::Output;
 use super::partitions::Partitions;
 use super::target::Target;
@@ -37,21 +36,15 @@ pub async fn run(command: &ClusterCommand, common: &Common, out: Output) -> Resu
         ClusterCommand::PartitionCount { member } => partitions(common).await?.print_count(member.as_deref(), out),
         ClusterCommand::Partition { partition } => partitions(common).await?.print_one(partition, out),
         ClusterCommand::Settled { wait } => settled(*wait, common, out).await,
-        ClusterCommand::RestoredKeys { push, drop, all, bucket, bucket_type, key } => {
-            let names = KeyNames { all: *all, bucket_type, bucket, key };
-            match (push, drop) {
-                (false, false) => restored_keys::list(&names, common, out).await,
-                (true, _) => restored_keys::decide("push", &names, common, out).await,
-                (false, true) => restored_keys::decide("drop", &names, common, out).await,
-            }
-        }
-        ClusterCommand::UnreadableKeys { drop, all, bucket, bucket_type, key } => {
-            let names = KeyNames { all: *all, bucket_type, bucket, key };
-            match drop {
-                false => unreadable_keys::list(&names, common, out).await,
-                true => unreadable_keys::give_up(&names, common, out).await,
-            }
-        }
+        ClusterCommand::RestoredKeys { push, drop, keys } => match (push, drop) {
+            (false, false) => restored_keys::list(keys, common, out).await,
+            (true, _) => restored_keys::decide("push", keys, common, out).await,
+            (false, true) => restored_keys::decide("drop", keys, common, out).await,
+        },
+        ClusterCommand::UnreadableKeys { drop, keys } => match drop {
+            false => unreadable_keys::list(keys, common, out).await,
+            true => unreadable_keys::give_up(keys, common, out).await,
+        },
     }
 }
 

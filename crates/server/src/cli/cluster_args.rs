@@ -1,8 +1,8 @@
 //! The grammar of the commands about the cluster and about handoff. Users see the doc comments of
 //! this file in `--help`.
 
+use super::key_names::KeyNames;
 use clap::{Args, Subcommand, ValueEnum};
-use std::ffi::OsString;
 
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
@@ -93,18 +93,8 @@ pub enum ClusterCommand {
         /// Remove the keys.
         #[arg(long)]
         drop: bool,
-        /// All keys.
-        #[arg(long, conflicts_with_all = ["bucket", "key"])]
-        all: bool,
-        /// The keys of this bucket.
-        #[arg(long)]
-        bucket: Option<OsString>,
-        /// The bucket type.
-        #[arg(short = 't', long = "type", value_name = "TYPE", requires = "bucket")]
-        bucket_type: Option<OsString>,
-        /// Only this key.
-        #[arg(long, requires = "bucket")]
-        key: Option<OsString>,
+        #[command(flatten)]
+        keys: KeyNames,
     },
     /// Print the keys that this node has found it cannot read, and that no other node has replaced.
     /// What other nodes need of them waits until they can be read again, or until an operator gives
@@ -114,18 +104,8 @@ pub enum ClusterCommand {
         /// nodes bring back what they have.
         #[arg(long)]
         drop: bool,
-        /// All keys.
-        #[arg(long, conflicts_with_all = ["bucket", "key"])]
-        all: bool,
-        /// The keys of this bucket.
-        #[arg(long)]
-        bucket: Option<OsString>,
-        /// The bucket type.
-        #[arg(short = 't', long = "type", value_name = "TYPE", requires = "bucket")]
-        bucket_type: Option<OsString>,
-        /// Only this key.
-        #[arg(long, requires = "bucket")]
-        key: Option<OsString>,
+        #[command(flatten)]
+        keys: KeyNames,
     },
     /// Print whether everything lies where it belongs: no node holds copies for others, owes writes
     /// to others, lacks something, cannot read something, transfers something, or has tombstones to

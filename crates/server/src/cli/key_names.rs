@@ -3,19 +3,29 @@
 use super::failure::Failure;
 use super::output::shown;
 use super::value_json::name;
+use clap::Args;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-/// The keys that a command is about.
-pub struct KeyNames<'a> {
-    pub all: bool,
-    pub bucket_type: &'a Option<OsString>,
-    pub bucket: &'a Option<OsString>,
-    pub key: &'a Option<OsString>,
+/// The keys that a command is about. Users see the doc comments of the fields in `--help`.
+#[derive(Debug, Args)]
+pub struct KeyNames {
+    /// All keys.
+    #[arg(long, conflicts_with_all = ["bucket", "key"])]
+    all: bool,
+    /// The keys of this bucket.
+    #[arg(long)]
+    bucket: Option<OsString>,
+    /// The bucket type.
+    #[arg(short = 't', long = "type", value_name = "TYPE", requires = "bucket")]
+    bucket_type: Option<OsString>,
+    /// Only this key.
+    #[arg(long, requires = "bucket")]
+    key: Option<OsString>,
 }
 
-impl KeyNames<'_> {
+impl KeyNames {
     /// Whether the command names no keys.
     pub const fn is_empty(&self) -> bool {
         !self.all && self.bucket.is_none()
@@ -27,7 +37,7 @@ impl KeyNames<'_> {
             return Err(Failure::usage(format!("--{action}: name the keys with --bucket, or --all of them")));
         }
         let mut body = json!({ "action": action, "all": self.all });
-        for (field, value) in [("bucket_type", self.bucket_type), ("bucket", self.bucket), ("key", self.key)] {
+        for (field, value) in [("bucket_type", &self.bucket_type), ("bucket", &self.bucket), ("key", &self.key)] {
             if let Some(value) = value {
                 body[field] = name(value.as_bytes());
             }

@@ -13,7 +13,7 @@ use std::fmt::Write;
 const PATH: &str = "/admin/v1/restored-keys";
 
 /// Prints the keys.
-pub async fn list(names: &KeyNames<'_>, common: &Common, out: Output) -> Result<(), Failure> {
+pub async fn list(names: &KeyNames, common: &Common, out: Output) -> Result<(), Failure> {
     if !names.is_empty() {
         return Err(Failure::usage("say what to do with these keys: --push or --drop"));
     }
@@ -23,7 +23,7 @@ pub async fn list(names: &KeyNames<'_>, common: &Common, out: Output) -> Result<
 }
 
 /// Pushes the keys to the nodes to which they belong, or drops them.
-pub async fn decide(action: &str, names: &KeyNames<'_>, common: &Common, out: Output) -> Result<(), Failure> {
+pub async fn decide(action: &str, names: &KeyNames, common: &Common, out: Output) -> Result<(), Failure> {
     let body = names.body(action)?;
     let target = Target::find(common)?;
     let answer = request(&target, Method::POST, PATH, &body).await.map_err(|e| e.into_failure(&target))?;

@@ -13,7 +13,7 @@ use std::fmt::Write;
 const PATH: &str = "/admin/v1/unreadable-keys";
 
 /// Prints the keys.
-pub async fn list(names: &KeyNames<'_>, common: &Common, out: Output) -> Result<(), Failure> {
+pub async fn list(names: &KeyNames, common: &Common, out: Output) -> Result<(), Failure> {
     if !names.is_empty() {
         return Err(Failure::usage("say what to do with these keys: --drop"));
     }
@@ -23,7 +23,7 @@ pub async fn list(names: &KeyNames<'_>, common: &Common, out: Output) -> Result<
 }
 
 /// Gives keys up.
-pub async fn give_up(names: &KeyNames<'_>, common: &Common, out: Output) -> Result<(), Failure> {
+pub async fn give_up(names: &KeyNames, common: &Common, out: Output) -> Result<(), Failure> {
     let body = names.body("drop")?;
     let target = Target::find(common)?;
     let answer = request(&target, Method::POST, PATH, &body).await.map_err(|e| e.into_failure(&target))?;

@@ -60,7 +60,17 @@ fn voters(world: &World) -> Vec<u64> {
 
 /// A cluster of valid members with the voters that it should have.
 fn cluster(seed: u64, count: u64) -> World {
+    grown(World::new(seed), count)
+}
+
+/// Three voters that make a snapshot when their logs are longer than this.
+fn cluster_with_snapshots(seed: u64, log_bytes_min: u64) -> World {
     let mut world = World::new(seed);
+    world.timing.log_bytes_min = log_bytes_min;
+    grown(world, 3)
+}
+
+fn grown(mut world: World, count: u64) -> World {
     world.start(1).unwrap();
     for number in 2..=count {
         join(&mut world, number);
@@ -148,12 +158,7 @@ fn refuses_votes(world: &World, at: u64) -> bool {
 
 #[test]
 fn what_would_wait_for_room_is_refused() {
-    let mut world = World::new(65);
-    world.timing.log_bytes_min = 2000;
-    world.start(1).unwrap();
-    join(&mut world, 2);
-    join(&mut world, 3);
-    world.wait_for("three voters", |world| voters(world).len() == 3);
+    let world = cluster_with_snapshots(65, 2000);
     assert!(!refuses_votes(&world, 3));
     world.disk(3).set_free_bytes(Some(0));
     let mut version = None;
@@ -182,12 +187,7 @@ fn write_versions(world: &World, at: [u64; 2], version: &mut Option<u64>, count:
 
 #[test]
 fn a_snapshot_that_finds_no_room_waits_for_it() {
-    let mut world = World::new(63);
-    world.timing.log_bytes_min = 1500;
-    world.start(1).unwrap();
-    join(&mut world, 2);
-    join(&mut world, 3);
-    world.wait_for("three voters", |world| voters(world).len() == 3);
+    let world = cluster_with_snapshots(63, 1500);
     let mut version = None;
     for free_bytes in (0..4000).step_by(250) {
         let full = free_bytes / 250 % 3 + 1;
@@ -204,12 +204,7 @@ fn a_snapshot_that_finds_no_room_waits_for_it() {
 
 #[test]
 fn a_received_snapshot_that_finds_no_room_waits_for_it() {
-    let mut world = World::new(64);
-    world.timing.log_bytes_min = 2000;
-    world.start(1).unwrap();
-    join(&mut world, 2);
-    join(&mut world, 3);
-    world.wait_for("three voters", |world| voters(world).len() == 3);
+    let world = cluster_with_snapshots(64, 2000);
     world.part(&[3]);
     let mut version = None;
     write_versions(&world, [1, 2], &mut version, 1300);
