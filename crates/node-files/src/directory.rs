@@ -8,6 +8,7 @@ use crate::saved_json::{self, Formats};
 use crate::saved_placement::{PLACEMENT_BYTES_MAX, PLACEMENT_FILE, PLACEMENT_FORMATS, SavedPlacement};
 use crate::seen_capabilities::{CAPABILITIES_BYTES_MAX, CAPABILITIES_FILE, CAPABILITIES_FORMATS, SeenCapabilities};
 use crate::seen_milestones::{SEEN_FILE, SEEN_FORMATS, SeenMilestones};
+use crate::unfinished_join::{JOIN_FILE, JOIN_FORMATS, SavedJoin, UnfinishedJoin};
 use ombak_storage::fs::{FileLock, FileSystem, replace_file};
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -156,6 +157,25 @@ impl NodeDirectory {
         self.replace(CAPABILITIES_FILE, &SeenCapabilities::new(said))
     }
 
+    /// The join that may have been decided without this node's knowledge. Blocks.
+    pub fn read_unfinished_join(&self) -> Result<Option<UnfinishedJoin>, NodeFileError> {
+        let path = self.dir.join(JOIN_FILE);
+        let remedy = "remove it, and take back the join of this node in the cluster that knows it as one that joins";
+        let found = read_saved::<SavedJoin>(&*self.fs, path, FILE_BYTES_MAX, JOIN_FORMATS, remedy)?;
+        Ok(found.map(|saved| saved.join()))
+    }
+
+    /// Notes that a cluster may add this node from now on. When this returns, it is durable.
+    /// Blocks.
+    pub fn note_join(&self, join: &UnfinishedJoin) -> Result<(), NodeFileError> {
+        self.replace(JOIN_FILE, &SavedJoin::new(join))
+    }
+
+    /// Removes that note. After a loss of power it may be there again. Blocks.
+    pub fn forget_join(&self) -> Result<(), NodeFileError> {
+        self.remove(JOIN_FILE)
+    }
+
     /// Changes the identity on disk, and then here.
     fn change(&self, change: impl FnOnce(&mut Identity)) -> Result<(), NodeFileError> {
         let mut known = self.identity.lock();
@@ -171,11 +191,16 @@ impl NodeDirectory {
 
     /// Removes the file that earlier versions wrote at a clean stop. Nothing reads it any more.
     pub fn remove_clean_mark(&self) {
-        let path = self.dir.join(CLEAN_MARK);
+        if let Err(error) = self.remove(CLEAN_MARK) {
+            warn!(%error, "an obsolete file cannot be removed");
+        }
+    }
+
+    fn remove(&self, name: &str) -> Result<(), NodeFileError> {
+        let path = self.dir.join(name);
         match self.fs.remove_file(&path) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => warn!(file = %path.display(), %error, "an obsolete file cannot be removed"),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path)(e)),
+            _ => Ok(()),
         }
     }
 

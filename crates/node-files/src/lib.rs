@@ -3,9 +3,9 @@
 //!
 //! What it is: the directory, locked for one process; the identity in it, whose boot number rises
 //! at each start, with the milestones that tell it from older copies; what the node has seen of the
-//! milestones and the capabilities of others; the last placement that it has adopted; and the JSON
-//! format with a version and a checksum in which these files, the file of bucket properties and the
-//! list of stores are saved.
+//! milestones and the capabilities of others; the last placement that it has adopted; a join that
+//! may have been decided without its knowledge; and the JSON format with a version and a checksum
+//! in which these files, the file of bucket properties and the list of stores are saved.
 //!
 //! What it is not: it does not know bucket properties, stores or backups.
 //!
@@ -24,6 +24,7 @@ pub mod saved_json;
 mod saved_placement;
 mod seen_capabilities;
 mod seen_milestones;
+mod unfinished_join;
 #[cfg(test)]
 mod version_1;
 
@@ -34,3 +35,4 @@ pub use error::NodeFileError;
 pub use identity::{Identity, OwnMetadata};
 pub use milestones::{Milestone, Milestones};
 pub use saved_file::read_saved;
+pub use unfinished_join::UnfinishedJoin;

@@ -124,7 +124,7 @@ impl MemberNode {
         let allowed = staging::commit(&view.borrowed(), &staged, shown.as_ref(), |_| Ok::<(), Infallible>(()));
         let plan = allowed.map_err(|refusal: CommitRefusal<Infallible>| {
             let text = refusal.text(|never| match *never {});
-            ClusterError::refused(if refusal == CommitRefusal::PlanChanged { view.with_silent(text) } else { text })
+            ClusterError::refused(if refusal == CommitRefusal::PlanChanged { view.with_obstacles(text) } else { text })
         })?;
         let is_simple = |change: &Change| matches!(change, Change::Join { .. } | Change::SetLocation { .. });
         let may_be_at_once = staged.changes().iter().all(is_simple) && view.placement.is_settled();

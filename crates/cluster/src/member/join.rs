@@ -19,6 +19,7 @@ use crate::metadata::{all_records, taken_over};
 use ombak_kv::Holdings;
 use ombak_metadata::state::{Command, MemberStatus, Metadata, Refusal as MetadataRefusal};
 use ombak_metadata::{MetadataNode, ProposeError};
+use ombak_node_files::UnfinishedJoin;
 use ombak_peer::IdentifyError;
 use ombak_peer::handshake::HandshakeError;
 use ombak_ring::RingSize;
@@ -41,10 +42,14 @@ impl MemberNode {
             return Err(refused(&Refusal::AlreadyInCluster));
         }
         let seed = inner.identify(address).await?;
+        inner.withdraw_before_joining(UnfinishedJoin { seed, address }).await;
         inner.node.transport().set_address(seed, address);
         let outcome = inner.join_through(seed, address, &own).await;
-        if outcome.is_err() && inner.metadata_node().metadata().members().len() <= 1 {
-            inner.node.transport().forget_address(seed);
+        if outcome.is_err() {
+            if inner.metadata_node().metadata().members().len() <= 1 {
+                inner.node.transport().forget_address(seed);
+            }
+            inner.start_withdrawing();
         }
         outcome
     }
@@ -114,7 +119,7 @@ impl Inner {
             self.close_to_writes().await;
         }
         let joined = match self.leave_own().await {
-            Ok(()) => self.move_to(seed, &name).await,
+            Ok(()) => self.move_to(UnfinishedJoin { seed, address }, &name).await,
             Err(why) => Err(why),
         };
         {
@@ -152,7 +157,8 @@ impl Inner {
     }
 
     /// Moves the node to the cluster of `seed`. The node takes no writes.
-    async fn move_to(self: &Arc<Self>, seed: NodeId, name: &str) -> Result<(), ClusterError> {
+    async fn move_to(self: &Arc<Self>, join: UnfinishedJoin, name: &str) -> Result<(), ClusterError> {
+        let seed = join.seed;
         let kv = self.kv().clone();
         if !self.node.transport().shares(seed, RING_CHANGES)
             && let Some(partition) = self.blocking(move || kv.find_object(&Holdings::Everything)).await??
@@ -172,7 +178,7 @@ impl Inner {
         let next = MetadataNode::start(self.setup(dir.clone(), None)).await?;
         // The other cluster sends its metadata to the new log.
         self.slot.store(Some(next.clone()));
-        let added = match self.be_added(&next, seed).await {
+        let added = match self.be_added(&next, join).await {
             Ok(()) => self.check_properties(&next, seed).await,
             Err(why) => Err(why),
         };
@@ -180,6 +186,7 @@ impl Inner {
             Ok(()) => {
                 let log = dir.clone();
                 self.switch_to(next, log).await?;
+                self.forget_join().await;
                 info!(through = name, "this node joins a cluster");
                 Ok(())
             }
@@ -216,22 +223,29 @@ impl Inner {
             Err(why) => why,
         };
         let withdrawal = Command::WithdrawMember { node: self.id() };
-        if let Err(error) = next.propose_through(seed, withdrawal, self.command_deadline()).await {
-            warn!(%error, "the cluster may still know this node as one that joins; `cluster clear` there ends that");
+        match next.propose_through(seed, withdrawal, self.command_deadline()).await {
+            Ok(_) => self.forget_join().await,
+            Err(error) => warn!(%error, "the cluster still knows this node as one that joins, and it withdraws later"),
         }
         Err(why)
     }
 
-    async fn be_added(&self, next: &Arc<MetadataNode>, seed: NodeId) -> Result<(), ClusterError> {
-        let deadline = self.command_deadline();
-        match next.join(seed, deadline).await {
+    async fn be_added(&self, next: &Arc<MetadataNode>, join: UnfinishedJoin) -> Result<(), ClusterError> {
+        self.note_join(join).await?;
+        let (seed, deadline) = (join.seed, self.command_deadline());
+        let added = match next.join(seed, deadline).await {
             // An earlier attempt was added, and did not learn of it.
             Err(ProposeError::Refused(MetadataRefusal::AlreadyMember(_))) => {
                 next.propose_through(seed, Command::WithdrawMember { node: self.id() }, deadline).await?;
-                next.join(seed, deadline).await?;
+                next.join(seed, deadline).await
             }
-            joined => drop(joined?),
+            joined => joined,
+        };
+        if let Err(ProposeError::Refused(_) | ProposeError::NoLeader) = &added {
+            // The cluster has not added the node.
+            self.forget_join().await;
         }
+        added?;
         Ok(())
     }
 

@@ -68,6 +68,8 @@ pub(super) struct Inner {
     pub is_stuck: AtomicBool,
     /// Locked while the node joins a cluster, or leaves it again.
     pub moving: Mutex<()>,
+    /// Whether the node withdraws from a cluster that it may have begun to join.
+    pub is_withdrawing: AtomicBool,
     pub is_stopping: AtomicBool,
     /// Whether this node was about to leave its cluster when it last heard of it.
     pub is_leaving: AtomicBool,

@@ -47,6 +47,7 @@ mod standing;
 mod start;
 #[cfg(test)]
 mod tests;
+mod unfinished_join;
 
 pub use commands::{MemberChange, PlanShown, RingReady};
 pub use error::ClusterError;

@@ -84,6 +84,8 @@ pub(super) struct View {
     is_converged: bool,
     /// Nodes that do not answer: members that are not marked as down, and nodes that join.
     silent: Vec<NodeId>,
+    /// Nodes that answer, and do not follow the ring of this cluster, or not yet.
+    apart: Vec<NodeId>,
     target_n_val: u32,
     target_location_n_val: u32,
     locations: Locations,
@@ -118,26 +120,37 @@ impl View {
 
     pub fn refused(&self, refusal: &Refusal) -> ClusterError {
         let text = refusal.text(|node| self.name(node));
-        ClusterError::refused(if *refusal == Refusal::NotConverged { self.with_silent(text) } else { text })
+        ClusterError::refused(if *refusal == Refusal::NotConverged { self.with_obstacles(text) } else { text })
     }
 
-    /// A refusal, with the nodes that do not answer, and what to do about them.
-    pub fn with_silent(&self, refusal: String) -> String {
-        let Self { silent, .. } = self;
-        if silent.is_empty() {
-            return refusal;
+    /// A refusal, with the nodes that do not answer or do not follow the ring, and what to do about
+    /// them.
+    pub fn with_obstacles(&self, refusal: String) -> String {
+        let Self { silent, apart, .. } = self;
+        let mut lines = vec![refusal];
+        if !silent.is_empty() {
+            lines.push(format!("These nodes do not answer: [{}]. Start them.", self.quoted_names(silent)));
         }
-        let names: Vec<String> = silent.iter().map(|node| format!("'{}'", self.name(*node))).collect();
-        let (joiners, members): (Vec<NodeId>, Vec<NodeId>) =
-            silent.iter().partition(|node| self.joining().any(|joiner| joiner == **node));
-        let mut lines = vec![refusal, format!("These nodes do not answer: [{}]. Start them.", names.join(","))];
-        if !members.is_empty() {
+        if !apart.is_empty() {
+            let names = self.quoted_names(apart);
+            lines.push(format!("These nodes do not follow the ring of this cluster yet: [{names}]. Wait for them."));
+        }
+        let is_joiner = |node: &NodeId| self.joining().any(|joiner| joiner == *node);
+        if silent.iter().any(|node| !is_joiner(node)) {
             lines.push("Mark a member that is lost as down ('ombak admin down NODE').".into());
         }
-        if !joiners.is_empty() {
+        if silent.iter().any(is_joiner) {
             lines.push("Take back the join of a node that is lost ('ombak admin cluster leave NODE').".into());
         }
+        if apart.iter().any(is_joiner) {
+            let what = "Take back the join of a node that stays alone ('ombak admin cluster leave NODE').";
+            lines.push(what.into());
+        }
         lines.join("\n")
+    }
+
+    fn quoted_names(&self, nodes: &[NodeId]) -> String {
+        nodes.iter().map(|node| format!("'{}'", self.name(*node))).collect::<Vec<_>>().join(",")
     }
 
     pub fn joining(&self) -> impl Iterator<Item = NodeId> + '_ {
@@ -202,10 +215,10 @@ impl Inner {
             members.get(node) == Some(&StagedStatus::Down) || followed.is_some_and(|known| known >= ring.version())
         };
         let is_converged = rings.iter().all(follows);
-        let is_silent = |(node, followed): &&(NodeId, Option<RingVersion>)| {
-            followed.is_none() && members.get(node) != Some(&StagedStatus::Down)
-        };
-        let silent = rings.iter().filter(is_silent).map(|(node, _)| *node).collect();
+        let is_behind = |known: &&(NodeId, Option<RingVersion>)| !follows(known);
+        let (silent, apart): (Vec<_>, Vec<_>) = rings.iter().filter(is_behind).partition(|(_, known)| known.is_none());
+        let nodes = |of: Vec<&(NodeId, Option<RingVersion>)>| of.into_iter().map(|(node, _)| *node).collect();
+        let (silent, apart) = (nodes(silent), nodes(apart));
         // A node that is alone may not remove itself anyway, and it is told so.
         let claimant = node.leader().filter(|_| members.len() > 1);
         Ok(View {
@@ -217,6 +230,7 @@ impl Inner {
             claimant,
             is_converged,
             silent,
+            apart,
             target_n_val: self.target_n_val,
             target_location_n_val: self.target_location_n_val,
         })

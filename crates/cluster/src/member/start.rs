@@ -141,6 +141,7 @@ impl MemberNode {
             is_joining: AtomicBool::new(false),
             is_stuck: AtomicBool::new(false),
             moving: Mutex::new(()),
+            is_withdrawing: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
             has_left: Published::new(false),
@@ -164,6 +165,7 @@ impl MemberNode {
         // What other nodes have told during the start.
         inner.save_seen().await;
         inner.start_following(metadata);
+        inner.start_withdrawing();
         inner.watch_directory();
         inner.start_driving();
         Ok(Self { inner })

@@ -1,8 +1,10 @@
 //! What else happens to a node between the steps of its join, in an order that each test forces.
 
+use super::moving_objects::carry_out;
 use super::*;
 use ombak_metadata::MetadataNode;
 use ombak_metadata::state::{Command, MemberStatus};
+use ombak_node_files::UnfinishedJoin;
 use std::sync::atomic::Ordering;
 
 const ALREADY_MEMBER: &str = "Failed: This node is already a member of a cluster";
@@ -128,5 +130,122 @@ async fn a_state_of_the_log_that_was_left_is_not_followed() {
     drop(inner.adopting.lock().await);
     assert_eq!((inner.followed.get().index, nodes[0].metadata().staged().0.is_null()), (followed, true));
     old.stop().await;
+    stop(&nodes).await;
+}
+
+/// Begins to join, and stops in the middle: the cluster has added the node, and the node has not
+/// put the metadata of the cluster in force.
+async fn join_half(node: MemberNode, seed: &MemberNode) -> MemberNode {
+    let node = Arc::new(node);
+    let (joiner, address) = (node.clone(), seed.node().listens_on());
+    let join = tokio::spawn(async move { joiner.join(address).await.map(drop) });
+    while !node.inner.is_joining.load(Ordering::SeqCst) {
+        tokio::task::yield_now().await;
+    }
+    // The new log is put in force under this lock.
+    let adopting = node.inner.adopting.lock().await;
+    let id = node.node().id();
+    until("the cluster has added the node", || seed.metadata().members().contains_key(&id)).await;
+    assert!(!join.is_finished());
+    join.abort();
+    join.await.unwrap_err();
+    drop(adopting);
+    // The process ends with the log that has asked.
+    node.inner.slot.swap(None).unwrap().stop().await;
+    Arc::try_unwrap(node).ok().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_ends_in_the_middle_of_its_join_withdraws_after_its_start() {
+    let (places, mut nodes) = alone_on_disks(3).await;
+    form(&nodes[..2]).await;
+    let joiner = join_half(nodes.pop().unwrap(), &nodes[1]).await;
+    end(joiner).await;
+    nodes.push(places[2].start().await);
+    assert_eq!(nodes[2].metadata().members().len(), 1, "it is alone as it was");
+    let is_forgotten = || nodes.iter().take(2).all(|node| node.metadata().members().len() == 2);
+    until("the cluster has forgotten it", is_forgotten).await;
+    until("the node has forgotten it", || unfinished_join(&nodes[2]).is_none()).await;
+    // Both sides go on.
+    carry_out(&nodes[0], &[MemberChange::SetLocation { node: name(1), location: "rack-1".into() }]).await;
+    put(&nodes[2], bucket(), "k", 1).await.unwrap();
+    nodes[2].join(nodes[0].node().listens_on()).await.unwrap();
+    assert_eq!(unfinished_join(&nodes[2]), None);
+    carry_out(&nodes[0], &[]).await;
+    stop(&nodes).await;
+}
+
+fn unfinished_join(node: &MemberNode) -> Option<UnfinishedJoin> {
+    node.kv().directory().read_unfinished_join().unwrap()
+}
+
+/// Nothing of the cluster arrives at the node that joins, so the node gives up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_gives_up_its_join_withdraws() {
+    let mut places = [Place::memory(1), Place::memory(2)];
+    places[1].timing.command = Duration::from_millis(500);
+    let nodes = [places[0].start().await, places[1].start().await];
+    let (seed, id, inner) = (&nodes[0], nodes[1].node().id(), &nodes[1].inner);
+    let alone = inner.metadata_node();
+    let silence = async {
+        while inner.slot.load_full().is_none_or(|slot| Arc::ptr_eq(&slot, &alone)) {
+            tokio::task::yield_now().await;
+        }
+        inner.slot.store(None);
+        until("the cluster has added the node", || seed.metadata().members().contains_key(&id)).await;
+    };
+    let (joined, ()) = tokio::join!(nodes[1].join(seed.node().listens_on()), silence);
+    let why = joined.unwrap_err().to_string();
+    assert!(why.contains("the change may take effect or not"), "{why}");
+    until("the cluster has forgotten it", || seed.metadata().members().len() == 1).await;
+    until("the node has forgotten it", || unfinished_join(&nodes[1]).is_none()).await;
+    until("it is as it was", || own_status(&nodes[1]) == MemberStatus::Valid).await;
+    put(&nodes[1], bucket(), "k", 1).await.unwrap();
+    stop(&nodes).await;
+}
+
+/// A cluster that does not know the node may still get the request to add it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_to_be_added_that_arrives_after_a_withdrawal_is_withdrawn_too() {
+    let (mut places, mut nodes) = alone_on_disks(2).await;
+    let joiner = nodes.pop().unwrap();
+    let seed = &nodes[0];
+    let join = UnfinishedJoin { seed: seed.node().id(), address: seed.node().listens_on() };
+    joiner.inner.note_join(join).await.unwrap();
+    let lost = another_log(&joiner, false).await;
+    let added = lost.describe();
+    lost.stop().await;
+    drop(lost);
+    end(joiner).await;
+    places[1].timing.command = Duration::from_secs(3);
+    let joiner = places[1].start().await;
+    joiner.inner.node.transport().set_address(join.seed, join.address);
+    let withdrawal = Command::WithdrawMember { node: joiner.node().id() };
+    let refused = joiner.inner.metadata_node().propose_through(join.seed, withdrawal, deadline()).await;
+    assert!(refused.is_err(), "the cluster does not know the node");
+    seed.inner.metadata_node().propose(Command::AddMember(added), deadline()).await.unwrap();
+    until("the node has forgotten it", || unfinished_join(&joiner).is_none()).await;
+    until("the cluster has forgotten it", || seed.metadata().members().len() == 1).await;
+    stop(&[joiner]).await;
+    stop(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_plan_names_a_node_that_joins_and_stays_alone() {
+    let (_places, nodes) = alone(2).await;
+    let (seed, inner) = (&nodes[0], &nodes[1].inner);
+    inner.node.transport().set_address(seed.node().id(), seed.node().listens_on());
+    let lost = another_log(&nodes[1], false).await;
+    lost.propose_through(seed.node().id(), Command::AddMember(lost.describe()), deadline()).await.unwrap();
+    lost.stop().await;
+    until("it was added", || seed.metadata().members().len() == 2).await;
+    let refused = seed.plan().await.unwrap_err().to_string();
+    assert!(refused.contains("Cannot plan until cluster state has converged"), "{refused}");
+    let expected = "These nodes do not follow the ring of this cluster yet: ['node2@test']. Wait for them.\n\
+                    Take back the join of a node that stays alone ('ombak admin cluster leave NODE').";
+    assert!(refused.ends_with(expected), "{refused}");
+    // What it says helps.
+    seed.stage(&MemberChange::Leave(name(2))).await.unwrap();
+    until("it was forgotten", || seed.metadata().members().len() == 1).await;
     stop(&nodes).await;
 }
