@@ -20,12 +20,14 @@ def wait_until_changed(world, through, wanted):
     """Waits until a change of the ring is over, and then until every member shows the wanted members,
     all of them valid, and everything lies where it belongs."""
     member = world[through]
-    wait_for("the end of the change", lambda: ring_change(member) is None, CHANGE_SECONDS_MAX)
     names = {world[number].name for number in wanted}
     for number in wanted:
+        wait_for("the end of the change", lambda: ring_change(world[number]) is None, CHANGE_SECONDS_MAX)
         wait_for(f"the members {wanted} at node {number}",
                  lambda: {name for name, (status, _) in shares(world[number]).items() if status == "valid"} == names
                  == set(shares(world[number])), CHANGE_SECONDS_MAX)
+        # A member that had not heard of the change before has heard of it now.
+        wait_for("the end of the change", lambda: ring_change(world[number]) is None, CHANGE_SECONDS_MAX)
         wait_for("the agreement about the ring", world[number].agrees, CHANGE_SECONDS_MAX)
     equal(sum(count for _, count in shares(member).values()), 16, "the partitions together")
     member.admin("cluster", "settled", "--wait", str(CHANGE_SECONDS_MAX))

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
 name that it has in Riak, apart from those of `returning`, which Riak does not have;
-docs/compatibility.md lists all scenarios.
+docs/compatibility.md lists all scenarios. Two run at the same time, because most of their time is
+waiting.
 
 Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
 import inspect
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import console
 import forming
@@ -44,6 +46,7 @@ SCENARIOS = {
     interfaces: ["verify_api_timeouts", "verify_asis_put", "verify_conditionalput_api", "verify_2i_returnterms", "pr_pw",
                  "verify_listkeys", "verify_put_opt_node_confirms"],
 }
+AT_THE_SAME_TIME = 2
 passed, failed = [], []
 
 
@@ -51,12 +54,20 @@ def run(module, name, *arguments):
     began = time.monotonic()
     try:
         getattr(module, name)(*arguments)
+        outcome, names = "ok", passed
     except Exception:  # Whatever goes wrong, the other scenarios run too.
         traceback.print_exc()
-        failed.append(name)
-    else:
-        passed.append(name)
-    print(f"{name}: {'FAILED' if failed[-1:] == [name] else 'ok'}, {time.monotonic() - began:.1f} s", flush=True)
+        outcome, names = "FAILED", failed
+    names.append(name)
+    print(f"{name}: {outcome}, {time.monotonic() - began:.1f} s", flush=True)
+
+
+def run_shared(module, nodes, names):
+    with World(nodes) as world:
+        world.join_all()
+        for name in names:
+            run(module, name, world)
+            world.restart_missing()
 
 
 def main(wanted):
@@ -67,16 +78,14 @@ def main(wanted):
     def chosen(module):
         return [name for name in SCENARIOS[module] if not wanted or {name, module.__name__} & set(wanted)]
 
-    for module in ALONE:
-        for name in chosen(module):
-            run(module, name)
-    for module, nodes in SHARED:
-        if names := chosen(module):
-            with World(nodes) as world:
-                world.join_all()
-                for name in names:
-                    run(module, name, world)
-                    world.restart_missing()
+    with ThreadPoolExecutor(AT_THE_SAME_TIME) as pool:
+        # The long ones first.
+        tasks = [pool.submit(run_shared, module, nodes, names) for module, nodes in SHARED if (names := chosen(module))]
+        tasks += [pool.submit(run, module, name) for module in ALONE for name in chosen(module)]
+    for task in tasks:
+        if error := task.exception():
+            traceback.print_exception(error)
+            failed.append("a cluster that scenarios share")
     print(f"{len(passed)} passed, {len(failed)} failed")
     return 1 if failed else 0
 

@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -134,9 +133,7 @@ def form(members, seconds=START_SECONDS_MAX):
 
 
 def free_port(address):
-    with socket.socket() as s:
-        s.bind((address, 0))
-        return s.getsockname()[1]
+    return free_ports(1, address)[0]
 
 
 # A loaded machine may leave a process without a processor for seconds. No node is down in the tests

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -44,12 +45,25 @@ def clean_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith("OMBAK_")}
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
+_ports_given = set()
+_ports_lock = threading.Lock()
+
+
+def free_ports(count, address="127.0.0.1"):
+    """Free ports of this machine. Each is given once, so two tests that run at the same time in this
+    process do not take a port of a node that the other one has stopped for a while."""
+    sockets, ports = [], []
     try:
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in sockets]
+        with _ports_lock:
+            while len(ports) < count:
+                s = socket.socket()
+                sockets.append(s)
+                s.bind((address, 0))
+                port = s.getsockname()[1]
+                if port not in _ports_given:
+                    _ports_given.add(port)
+                    ports.append(port)
+        return ports
     finally:
         for s in sockets:
             s.close()
