@@ -3,7 +3,7 @@
 use super::error::ClusterError;
 use super::features::Feature;
 use super::member_node::{Inner, MemberNode};
-use super::staged::{Staged, View};
+use super::staged::{Staged, View, removed_by};
 use ombak_kv::Holdings;
 use ombak_metadata::state::{Command, MemberStatus, NewGoal};
 use ombak_ring::staging::{self, Change, CommitRefusal, MemberStatus as StagedStatus, Plan, Refusal};
@@ -85,7 +85,7 @@ impl MemberNode {
         let mut staged = view.staged()?;
         staged.stage(&view.borrowed(), change).map_err(|refusal| view.refused(&refusal))?;
         let needed = if change.location().is_some() { Feature::Locations } else { Feature::RingChanges };
-        inner.check_all_can(needed, &view.metadata)?;
+        inner.check_all_can(needed, &view.metadata, &view.lost(staged.changes()))?;
         let (metadata, deadline) = (inner.metadata_node(), inner.command_deadline());
         let is_withdrawal = change.replacement().is_none() && change.location().is_none();
         if is_withdrawal && view.joining().any(|node| node == change.node()) {
@@ -233,9 +233,8 @@ impl Inner {
 
     /// Makes the ring of a plan the goal of all homes.
     async fn begin_by_steps(self: &Arc<Self>, view: &View, plan: &Plan) -> Result<(), ClusterError> {
-        self.check_all_can(Feature::RingChanges, &view.metadata)?;
+        self.check_all_can(Feature::RingChanges, &view.metadata, &view.lost(plan.changes()))?;
         let (_, staged) = view.metadata.staged();
-        let removed = plan.changes().iter().filter(|change| change.is_forced()).map(Change::node).collect();
         let changed = |(node, status): (&NodeId, &StagedStatus)| {
             (view.members.get(node) != Some(status)).then_some((*node, decided(*status)))
         };
@@ -244,7 +243,7 @@ impl Inner {
             staged,
             ring: plan.ring.clone(),
             statuses: plan.members.iter().filter_map(changed).collect(),
-            removed,
+            removed: removed_by(plan.changes()).collect(),
             ns: self.kv().buckets().snapshot().all_n_vals(),
             locations: self.locations_of(view, plan)?,
         };
@@ -257,7 +256,7 @@ impl Inner {
     fn locations_of(&self, view: &View, plan: &Plan) -> Result<Vec<(NodeId, Location)>, ClusterError> {
         let locations = view.new_locations(plan);
         if !locations.is_empty() {
-            self.check_all_can(Feature::Locations, &view.metadata)?;
+            self.check_all_can(Feature::Locations, &view.metadata, &view.lost(plan.changes()))?;
         }
         Ok(locations)
     }

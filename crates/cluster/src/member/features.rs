@@ -3,7 +3,8 @@
 //! A feature that changes what nodes write into the metadata, or what they expect of each other, is
 //! used only when every member can do it. What a member can do it says in each handshake. A member
 //! that is down counts with what it said last, because it may return with the same program. A
-//! member of which nothing is known cannot do it.
+//! member of which nothing is known cannot do it. One that is down and removed by force with the
+//! use of the feature does not count.
 //!
 //! A member that goes back to an earlier program says less from then on. What has been written
 //! before that, it cannot read.
@@ -96,19 +97,26 @@ impl KnownCapabilities {
 impl MemberNode {
     /// Checks that every member has a feature. The refusal names those that have not.
     pub fn check_all_can(&self, feature: Feature) -> Result<(), ClusterError> {
-        self.inner.check_all_can(feature, &self.inner.metadata_node().metadata())
+        self.inner.check_all_can(feature, &self.inner.metadata_node().metadata(), &BTreeSet::new())
     }
 }
 
 impl Inner {
     /// Checks that every member of `metadata` has a feature, before something is proposed that only
-    /// those understand who have it.
-    pub fn check_all_can(&self, feature: Feature, metadata: &Metadata) -> Result<(), ClusterError> {
+    /// those understand who have it. Members that are `lost`, and removed with the proposal, need
+    /// not understand it. Often nobody can start them any more.
+    pub fn check_all_can(
+        &self,
+        feature: Feature,
+        metadata: &Metadata,
+        lost: &BTreeSet<NodeId>,
+    ) -> Result<(), ClusterError> {
         let can = |node: NodeId| match node {
             node if node == self.id() => Some(self.node.transport().offers(feature.capability())),
             node => self.admission.capabilities.can(node, feature),
         };
-        let members = || metadata.members().iter().map(|(node, member)| (&member.name, can(*node)));
+        let stay = || metadata.members().iter().filter(|(node, _)| !lost.contains(node));
+        let members = || stay().map(|(node, member)| (&member.name, can(*node)));
         let named = |wanted: Option<bool>| {
             let names = members().filter(|(_, can)| *can == wanted).map(|(name, _)| format!("'{name}'"));
             names.collect::<Vec<String>>().join(", ")

@@ -12,7 +12,7 @@ use ombak_ring::{BadLocation, Location, Locations, Ring, RingVersion};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The version of the document while nodes only join. Version 1 of the program reads it.
@@ -86,6 +86,8 @@ pub(super) struct View {
     silent: Vec<NodeId>,
     /// Nodes that answer, and do not follow the ring of this cluster, or not yet.
     apart: Vec<NodeId>,
+    /// Members that answer, whatever status they have.
+    answering: BTreeSet<NodeId>,
     target_n_val: u32,
     target_location_n_val: u32,
     locations: Locations,
@@ -108,6 +110,12 @@ impl View {
     pub fn new_locations(&self, plan: &Plan) -> Vec<(NodeId, Location)> {
         let is_new = |(node, location): &(&NodeId, &Location)| self.locations.get(*node) != Some(*location);
         plan.locations.iter().filter(is_new).map(|(node, location)| (*node, *location)).collect()
+    }
+
+    /// The members that changes remove by force, and that do not answer. One that answers would get
+    /// the entry that removes it, could even lead the metadata, and has to understand it.
+    pub fn lost(&self, changes: &[Change]) -> BTreeSet<NodeId> {
+        removed_by(changes).filter(|node| !self.answering.contains(node)).collect()
     }
 
     pub fn name(&self, node: NodeId) -> String {
@@ -219,6 +227,7 @@ impl Inner {
         let (silent, apart): (Vec<_>, Vec<_>) = rings.iter().filter(is_behind).partition(|(_, known)| known.is_none());
         let nodes = |of: Vec<&(NodeId, Option<RingVersion>)>| of.into_iter().map(|(node, _)| *node).collect();
         let (silent, apart) = (nodes(silent), nodes(apart));
+        let answering = rings.iter().filter_map(|(node, followed)| followed.map(|_| *node)).collect();
         // A node that is alone may not remove itself anyway, and it is told so.
         let claimant = node.leader().filter(|_| members.len() > 1);
         Ok(View {
@@ -231,10 +240,16 @@ impl Inner {
             is_converged,
             silent,
             apart,
+            answering,
             target_n_val: self.target_n_val,
             target_location_n_val: self.target_location_n_val,
         })
     }
+}
+
+/// The members that changes remove by force.
+pub(super) fn removed_by(changes: &[Change]) -> impl Iterator<Item = NodeId> + '_ {
+    changes.iter().filter(|change| change.is_forced()).map(Change::node)
 }
 
 /// The members with their status as staged changes see it. A node that joins is not among them.

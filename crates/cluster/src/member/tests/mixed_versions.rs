@@ -1,6 +1,7 @@
 //! Members that speak version 1 in a cluster with newer ones, and a cluster that is upgraded node
 //! by node.
 
+use super::moving_objects::carry_out;
 use super::*;
 use ombak_kv::DeleteRequest;
 use std::sync::Mutex;
@@ -124,6 +125,40 @@ async fn a_feature_needs_all_members_also_those_that_are_down() {
         end(nodes.pop().unwrap()).await;
         assert_eq!(refusal(&nodes[0]).is_some(), refused, "as it said last");
     }
+    stop(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_nobody_can_start_any_more_is_removed_whatever_version_it_ran() {
+    let mut places = places(&[Speaks::Everything, Speaks::Everything, Speaks::Version1]);
+    let mut nodes = start_all(&places).await;
+    form(&nodes).await;
+    for (place, node) in places.iter_mut().zip(&nodes) {
+        place.listen = node.node().listens_on();
+    }
+    put(&nodes[0], bucket(), "k", 2).await.unwrap();
+    let is_known = || refusal(&nodes[0]).is_some_and(|why| !why.contains("It is not known"));
+    until("the first knows what the others speak", is_known).await;
+    let force = MemberChange::ForceRemove(name(3));
+    let refused = nodes[0].stage(&force).await.unwrap_err().to_string();
+    assert!(refused.contains("An earlier version of ombak runs on 'node3@test'"), "it still answers: {refused}");
+    end(nodes.pop().unwrap()).await;
+    end(nodes.remove(0)).await;
+    let saved = places[0].path().join("capabilities.json");
+    if saved.exists() {
+        std::fs::remove_file(&saved).unwrap();
+    }
+    nodes.insert(0, places[0].start().await);
+    let is_unknown = |why: &str| why.contains("It is not known yet which version runs on 'node3@test'");
+    until("the third alone is unknown", || {
+        refusal(&nodes[0]).is_some_and(|why| is_unknown(&why) && !why.contains("node2@test"))
+    })
+    .await;
+    let refused = nodes[0].stage(&MemberChange::Leave(name(2))).await.unwrap_err().to_string();
+    assert!(is_unknown(&refused), "{refused}");
+    nodes[0].mark_down(&name(3)).await.unwrap();
+    carry_out(&nodes[0], &[force]).await;
+    until("it is no member any more", || nodes[0].metadata().members().len() == 2).await;
     stop(&nodes).await;
 }
 
