@@ -37,6 +37,15 @@ const OTHERS_STAND_STILL_MAX: Duration = Duration::from_secs(5);
 /// How long the disk counts as full after it had no room for a copy.
 const FULL_DISK_FOR: Duration = Duration::from_secs(10);
 
+/// Into how many ranges a class is split at least. Each split is finer by a power of two, so that
+/// all members of an old set have the same parts, whatever numbers of ranges they choose. A member
+/// that runs an earlier version has other parts. What no part includes comes when the others stand
+/// still.
+const RANGES_MIN: u32 = 16;
+/// About so many versions fall into a range. Each sum has 16 bytes, and all keys of a range that
+/// differs are compared.
+const VERSIONS_IN_RANGE: u64 = 4;
+
 /// The proofs that the driver wants, by home.
 #[derive(Default)]
 pub(super) struct Proofs(Mutex<BTreeMap<u32, Proof>>);
@@ -218,6 +227,12 @@ impl Proof {
     }
 }
 
+/// Into how many ranges to split a class of a partition that has so many keys.
+fn ranges_of(keys: u64) -> u32 {
+    let ranges = (keys / VERSIONS_IN_RANGE).clamp(RANGES_MIN.into(), SUMMARY_RANGES_MAX.into());
+    (ranges as u32).next_power_of_two()
+}
+
 /// The ranges of one of several members of the old set that prove to the same node.
 struct Part {
     place: u32,
@@ -233,8 +248,9 @@ impl Part {
         Self { place: place as u32, of: provers.len().max(1) as u32 }
     }
 
-    const fn includes(&self, range: u32) -> bool {
-        range % self.of == self.place
+    /// Whether a range belongs to this part, of so many ranges.
+    const fn includes(&self, range: u32, ranges: u32) -> bool {
+        (range / (ranges / RANGES_MIN)) % self.of == self.place
     }
 }
 
@@ -267,7 +283,8 @@ impl Transfers {
         node: NodeId,
         begun: u64,
     ) -> Result<Proving, Error> {
-        let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX, synced: true };
+        let keys = engine.partitions().find(class.partition)?.store().status().keys;
+        let summarize = Summarize { class, ranges: ranges_of(keys), synced: true };
         let theirs = engine.config.peers.transfer(node).summarize(summarize).await?;
         let there = engine.clone();
         let own = self.pool.run(move || there.summarize(&summarize)).await??;
@@ -282,7 +299,8 @@ impl Transfers {
         let differing: Vec<u32> = (0..summarize.ranges).filter(differs).collect();
         let placement = engine.placement();
         let part = Part::of_node(engine, &placement.home(class.partition), class.n, node);
-        let (own_part, others): (Vec<u32>, Vec<u32>) = differing.iter().partition(|range| part.includes(**range));
+        let (own_part, others): (Vec<u32>, Vec<u32>) =
+            differing.iter().partition(|range| part.includes(**range, summarize.ranges));
         let waits = self.proofs.is_to_wait(class, node, begun, others.len(), self.runtime.now());
         let brought = if waits { own_part } else { differing };
         if !brought.is_empty() {
@@ -339,5 +357,31 @@ impl Transfers {
             (!lacking.is_empty()).then(|| LackingHome { home: home.home(), ns: lacking })
         };
         placement.homes().filter(HomePlacement::is_changing).filter_map(of_home).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_with_few_versions_has_few_ranges() {
+        let numbers = [0, 1, 63, 64, 65, 1_000, 16_384, u64::MAX].map(ranges_of);
+        assert_eq!(numbers, [16, 16, 16, 16, 16, 256, 4_096, 4_096]);
+    }
+
+    #[test]
+    fn the_parts_of_members_are_the_same_hashes_whatever_numbers_of_ranges_they_choose() {
+        for of in 1..=5 {
+            for hash in (0..=u64::MAX).step_by(1 << 54) {
+                let parts = |ranges| {
+                    let range = crate::replica::range_of(hash, ranges);
+                    (0..of).filter(|place| Part { place: *place, of }.includes(range, ranges)).collect::<Vec<u32>>()
+                };
+                let coarse = parts(RANGES_MIN);
+                assert_eq!(coarse.len(), 1, "each range belongs to one part");
+                assert!([64, 1_024, SUMMARY_RANGES_MAX].iter().all(|ranges| parts(*ranges) == coarse));
+            }
+        }
     }
 }
