@@ -234,6 +234,11 @@ impl ForeignData {
         self.places.get(partition as usize).is_some_and(|place| place.may_have.load(Ordering::SeqCst))
     }
 
+    /// Whether no fold over a partition has ended since the start or since the ring changed.
+    pub(super) fn is_unknown(&self, partition: u32) -> bool {
+        self.places.get(partition as usize).is_some_and(|place| place.is_unknown.load(Ordering::SeqCst))
+    }
+
     /// Whether it is known that this node holds no copy of a class of which it is no primary. A
     /// caller that has raised a fence first, and gets true, needs not look at keys
     /// (docs/design/replication.md §6).
@@ -251,7 +256,10 @@ impl ForeignData {
     /// a primary. The caller has waited until every lock of the partition was free once.
     pub(super) fn may_have_held(&self, nearer: NoLongerForeign, n: u32) -> bool {
         let Some(place) = self.places.get(nearer.partition as usize) else { return false };
-        nearer.was_unknown || place.classes.lock().get(&n).is_some_and(|counts| !counts.is_clean())
+        let classes = place.classes.lock();
+        // Copies of a type that is not known yet may turn out to be of the class.
+        let may_have = |n| classes.get(&n).is_some_and(|counts: &Counts| !counts.is_clean());
+        nearer.was_unknown || may_have(n) || may_have(UNKNOWN_N)
     }
 
     /// Begins a fold. After this the caller waits until every lock of the partition was free once,
@@ -449,6 +457,10 @@ mod tests {
         let foreign = foreign(u64::MAX);
         fold(&foreign, 0, &[(UNKNOWN_N, 1)], || ());
         assert!(!foreign.holds_nothing(class(0, 1)) && foreign.may_have(0));
+        let nearer = NoLongerForeign { partition: 0, up_to: 2, was_unknown: false };
+        assert!(foreign.may_have_held(nearer, 1), "the node may owe them as a primary");
+        fold(&foreign, 0, &[], || ());
+        assert!(!foreign.may_have_held(nearer, 1));
     }
 
     #[test]

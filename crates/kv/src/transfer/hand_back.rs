@@ -51,6 +51,8 @@ struct Pass<'a> {
     engine: &'a Arc<Engine>,
     partition: u32,
     placement: Arc<Placement>,
+    /// Whether the pass hands back. Otherwise it only counts.
+    may_hand_back: bool,
     targets: BTreeMap<(u32, NodeId), Target>,
     left: Left,
 }
@@ -76,12 +78,14 @@ impl Transfers {
     }
 
     /// Makes one pass over the foreign copies of a partition that were appended after `since_seq`.
+    /// As long as nothing of the home may be handed back, it counts them.
     pub(super) async fn hand_back(&self, engine: &Arc<Engine>, partition: u32, since_seq: u64) -> Result<Left, Error> {
         let placement = engine.placement();
         if is_kept(&placement.home(partition)) {
             return Err(StoreFailure::new(StoreFailureKind::Busy, "the home partition is changing").into());
         }
-        if since_seq == 0 && !is_of_one_ring(&placement) {
+        let may_hand_back = self.may_hand_back(engine, &placement, partition);
+        if since_seq == 0 && may_hand_back && !is_of_one_ring(&placement) {
             self.hand_back_ranges(engine, &placement, partition).await;
         }
         let mut begin = self.foreign.begin_fold(partition);
@@ -90,7 +94,8 @@ impl Transfers {
         let mut fold = self.pool.run(move || Fold::begin(&there, partition, Which::Foreign, since_seq)).await??;
         self.foreign.note_held(partition, &mut begin);
         let left = Left { visited_seq, is_whole: since_seq == 0, ..Left::default() };
-        let mut pass = Pass { transfers: self, engine, partition, placement, targets: BTreeMap::new(), left };
+        let mut pass =
+            Pass { transfers: self, engine, partition, placement, may_hand_back, targets: BTreeMap::new(), left };
         loop {
             let batch;
             (fold, batch) = self.next_batch(fold).await?;
@@ -115,7 +120,8 @@ fn is_kept(home: &HomePlacement<'_>) -> bool {
 impl Pass<'_> {
     /// Brings copies of one class to all of its primaries, and removes those that are proved.
     async fn give_back(&mut self, n: u32, candidates: Vec<Candidate>) -> Result<(), Error> {
-        let proven = if n == UNKNOWN_N { vec![false; candidates.len()] } else { self.prove(n, &candidates).await };
+        let may_prove = self.may_hand_back && n != UNKNOWN_N;
+        let proven = if may_prove { self.prove(n, &candidates).await } else { vec![false; candidates.len()] };
         let removed = self.remove(n, &candidates, &proven).await?;
         for (candidate, is_removed) in candidates.iter().zip(removed) {
             let counted = if is_removed { &mut self.left.removed } else { &mut self.left.amounts };

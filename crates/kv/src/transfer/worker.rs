@@ -234,10 +234,12 @@ impl Worker {
             });
             pieces.extend(owed.map(|owed| Piece::Pay(owed.class, owed.peer)));
             // What is foreign now may not be foreign when the change of its home ends.
-            let may_hand_back = |partition: &u32| {
-                transfers.may_hand_back(engine, placement, *partition) && self.may_achieve_something(*partition)
+            let is_to_visit = |partition: &u32| {
+                let is_to_count = transfers.foreign.is_unknown(*partition) && !placement.home(*partition).is_changing();
+                (is_to_count || transfers.may_hand_back(engine, placement, *partition))
+                    && self.may_achieve_something(*partition)
             };
-            let foreign = transfers.foreign.partitions().filter(may_hand_back);
+            let foreign = transfers.foreign.partitions().filter(is_to_visit);
             pieces.extend(foreign.map(Piece::HandBack));
         }
         if !transfers.gives_pushes() || !transfers.takes_pushes() {

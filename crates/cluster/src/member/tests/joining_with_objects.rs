@@ -75,6 +75,20 @@ async fn nothing_moves_before_the_commit_and_a_node_that_does_not_join_after_all
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn before_the_commit_a_node_counts_what_it_will_hand_over_and_is_at_rest_without_objects() {
+    let (_places, nodes) = alone(3).await;
+    for number in 0..50 {
+        put(&nodes[2], bucket(), &format!("brought {number}"), 1).await.unwrap();
+    }
+    nodes[1].join(nodes[0].node().listens_on()).await.unwrap();
+    until("the empty node has nothing to hand over", || nodes[1].kv().settled().partitions_with_hints == 0).await;
+    nodes[2].join(nodes[0].node().listens_on()).await.unwrap();
+    until("the other one has counted its objects", || nodes[2].kv().settled().hints.keys == 50).await;
+    assert!(nodes[2].kv().settled().partitions_with_hints > 0);
+    stop(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_brings_what_it_has_also_over_restarts() {
     let (places, mut nodes) = alone_on_disks(2).await;
     let mut keys = with_objects_of_one(&nodes[0]).await;
