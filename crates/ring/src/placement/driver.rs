@@ -8,7 +8,7 @@
 //! after something has changed.
 //!
 //! Invariants:
-//! * The first home begins only when every member has confirmed the goal.
+//! * The first step after a goal was set is taken only when every member has confirmed the goal.
 //! * A home flips only when every member of both sets has confirmed the begin, every member of the
 //!   old set has proved, and every member of the new set is up and would be full. Members that were
 //!   removed or marked as down are excepted, as [`Situation::is_excepted`] and the class-wise rule
@@ -92,6 +92,7 @@ impl Situation<'_> {
     /// Decides what happens next.
     pub fn decide(&self) -> Decision {
         let mut decision = Decision::default();
+        let unaware = self.unaware_of_goal();
         let mut under_way = 0;
         let mut ready = Vec::new();
         for number in (0..self.placement.size().get()).filter(|home| !self.placement.has_goal(*home)) {
@@ -105,12 +106,12 @@ impl Situation<'_> {
                 },
                 Phase::Pending => self.decide_pending(&change, &mut decision),
                 Phase::Flipped => match change.obstacles_to_finish(self) {
-                    found if found.is_empty() => decision.take(&change, Step::Finish),
-                    found => decision.note(number, found),
+                    found if !found.is_empty() => decision.note(number, found),
+                    _ if !unaware.is_empty() => decision.note(number, unaware.clone()),
+                    _ => decision.take(&change, Step::Finish),
                 },
             }
         }
-        let unaware = self.unaware_of_goal();
         if unaware.is_empty() {
             self.begin(ready, under_way, &mut decision);
         } else {
@@ -119,8 +120,9 @@ impl Situation<'_> {
         decision
     }
 
-    /// The members that have not confirmed the goal, before the first home begins. From then on
-    /// nodes that are new in the goal may be fallbacks, and every member has to know them.
+    /// The members that have not confirmed the goal, before the first step. From then on nodes that
+    /// are new in the goal may be fallbacks, and every member has to know them. The first step may
+    /// be the finish of a home that had flipped towards an earlier goal.
     fn unaware_of_goal(&self) -> BTreeSet<Obstacle> {
         if self.placement.has_taken_a_step() {
             return BTreeSet::new();

@@ -207,6 +207,30 @@ fn homes_of_members_that_leave_come_first() {
     assert!(cluster.decide().steps.iter().all(|step| step.home < 32));
 }
 
+/// The finish of a home that flipped towards an earlier goal is the first step after a goal, too.
+#[test]
+fn a_home_that_flipped_before_finishes_only_when_every_member_has_confirmed_the_goal() {
+    let mut cluster = Cluster::changing().pending();
+    for node in [A, B, C] {
+        cluster.proves(node, 4, &[1, 3]);
+    }
+    assert_eq!(cluster.takes(4), [Step::Flip]);
+    cluster.all_confirm();
+    const NEW: NodeId = NodeId::new(5);
+    let owners = [A, NEW, C, A, D, B, C, A];
+    let goal = Arc::new(Ring::from_owners(&owners, cluster.placement.version().next()).unwrap());
+    cluster.placement = cluster.placement.with_goal(goal, &cluster.ns).unwrap();
+    cluster.members.insert(NEW, MemberStatus::Valid);
+    for node in [A, B, D, NEW] {
+        let confirmed = cluster.placement.version();
+        cluster.says(node, |report| report.confirmed = confirmed);
+    }
+    assert_eq!(cluster.obstacles(), [Obstacle::Unconfirmed(C)]);
+    assert_eq!(cluster.takes(4), []);
+    cluster.all_confirm();
+    assert_eq!(cluster.takes(4), [Step::Finish]);
+}
+
 #[test]
 fn nobody_proves_before_all_have_confirmed() {
     let mut cluster = Cluster::changing();
