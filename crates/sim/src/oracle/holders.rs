@@ -87,6 +87,11 @@ impl Holders {
         self.removed.get(&key).is_some_and(|removed| removed.iter().any(|it| covers(it, event)))
     }
 
+    /// The home of a key that was stored.
+    pub(super) fn home_of(&self, key: Key) -> Option<u32> {
+        self.homes.get(&key).copied()
+    }
+
     /// The keys of a home that were stored.
     pub(super) fn keys_of(&self, home: u32) -> Vec<Key> {
         self.homes.iter().filter(|(_, of)| **of == home).map(|(key, _)| *key).collect()

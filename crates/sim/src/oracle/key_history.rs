@@ -28,6 +28,9 @@ pub struct WriteRecord {
     pub outcome: Outcome,
     /// A fault has destroyed all copies of it and of what replaces it.
     pub is_destroyed: bool,
+    /// A fault has destroyed its last copy at a primary of the set in force. What others still hold
+    /// of it comes back later.
+    pub is_off_primaries: bool,
     /// A fault has destroyed all copies of the write itself. Where only one of concurrent values is
     /// kept, another one may then win.
     pub is_outlived: bool,
@@ -79,7 +82,7 @@ impl KeyHistory {
     pub fn on_primaries(&self, count: u32) -> BTreeSet<Token> {
         let is_meant = |token: &Token, write: &WriteRecord| {
             let is_held = write.outcome == Outcome::Acknowledged && write.primaries >= count && !write.is_delete;
-            is_held && !write.is_destroyed && !self.may_be_deleted(*token)
+            is_held && !write.is_destroyed && !write.is_off_primaries && !self.may_be_deleted(*token)
         };
         self.writes.iter().filter(|(token, write)| is_meant(token, write)).map(|(token, _)| *token).collect()
     }

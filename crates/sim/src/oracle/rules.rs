@@ -84,6 +84,7 @@ impl Oracle {
             is_delete,
             outcome,
             is_destroyed: false,
+            is_off_primaries: false,
             is_outlived: false,
             lost_under_way: false,
             must_begin_by: None,
@@ -248,6 +249,12 @@ impl Oracle {
         if before == after {
             return;
         }
+        let in_force = self.witness.hosts_in_force(key);
+        let at_primaries = |copies: &Copies| -> Copies {
+            let is_primary = |host: &HostId| in_force.as_ref().is_none_or(|hosts| hosts.contains(host));
+            copies.iter().filter(|(host, _)| is_primary(host)).map(|(host, copy)| (*host, copy.clone())).collect()
+        };
+        let (before_there, after_there) = (at_primaries(before), at_primaries(after));
         let history = self.history(key);
         let is_promised = |token: &Token| {
             let write = &history.writes[token];
@@ -258,6 +265,11 @@ impl Oracle {
         let was_there = |token: &Token, evidence| is_held(history, *token, before, key, evidence);
         let destroyed = |token: &Token| is_promised(token) && was_there(token, Evidence::Possible) && !is_left(token);
         let destroyed: Vec<Token> = history.writes.keys().copied().filter(destroyed).collect();
+        let leaves_primaries = |token: &Token| {
+            let held = |copies: &Copies| is_held(history, *token, copies, key, Evidence::OnDisk);
+            is_promised(token) && held(&before_there) && !held(&after_there)
+        };
+        let off_primaries: Vec<Token> = history.writes.keys().copied().filter(leaves_primaries).collect();
         let is_under_way = |token: &Token| history.writes[token].outcome == Outcome::UnderWay;
         let lost_early = |token: &Token| is_under_way(token) && was_there(token, Evidence::OnDisk) && !is_left(token);
         let lost_early: Vec<Token> = history.writes.keys().copied().filter(lost_early).collect();
@@ -273,6 +285,7 @@ impl Oracle {
             tokens.iter().for_each(|token| writes.get_mut(token).into_iter().for_each(mark));
         };
         mark(destroyed, |write| write.is_destroyed = true);
+        mark(off_primaries, |write| write.is_off_primaries = true);
         mark(lost_early, |write| write.lost_under_way = true);
         mark(outlived, |write| write.is_outlived = true);
     }

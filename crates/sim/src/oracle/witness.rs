@@ -181,6 +181,15 @@ impl Witness {
         };
     }
 
+    /// The hosts of the primaries of a key in the set in force, if they are known.
+    pub(crate) fn hosts_in_force(&self, key: Key) -> Option<BTreeSet<HostId>> {
+        let mut state = self.0.lock();
+        state.look();
+        let home = state.holders.home_of(key)?;
+        let nodes = state.newest.as_ref()?.home(home).replica_set(key.kind.n);
+        Some(nodes.iter().filter_map(|node| state.nodes.get(node).copied()).collect())
+    }
+
     /// The newest placement that a node has put in force.
     pub(crate) fn newest_placement(&self) -> Option<Arc<Placement>> {
         let mut state = self.0.lock();
