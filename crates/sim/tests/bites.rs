@@ -196,9 +196,3 @@ fn a_copy_that_one_primary_has_proved_is_found() {
     let violation = found_by_a_seed(BrokenRule::AllPrimariesProve, 2);
     assert!(violation.contains("it gave back"), "{violation}");
 }
-
-#[test]
-fn a_newcomer_that_stands_in_early_is_found() {
-    let violation = found_by_a_seed(BrokenRule::NewcomersStandInForNobody, 53);
-    assert!(violation.contains("does not know yet that it owns anything"), "{violation}");
-}
