@@ -110,27 +110,37 @@ class Client(threading.Thread):
         value = f"{key} {self.requests}"
 
         def put(node):
-            found = node.get(BUCKET, key)
+            found, is_newest = self.before_change(node, key)
             node.put(BUCKET, key, value, found and found.clock)
+            return is_newest
 
-        is_done, _ = self.ask(f"put of {key}", put)
+        is_done, was_newest = self.ask(f"put of {key}", put)
         # After a failure it is not known which value the key has.
-        self.values[key] = value if is_done else "?"
+        self.values[key] = value if is_done and was_newest else "?"
 
     def read(self, key):
         is_done, found = self.ask(f"get of {key}", lambda node: node.get(BUCKET, key))
-        # While nodes stand in for others, a read may miss a write for a moment, as in Riak.
         if is_done and self.problem(key, found):
             self.stale += 1
 
+    def before_change(self, node, key):
+        """What the key has, and whether that is what this client has written last. While nodes stand in
+        for others, a read may miss a write for a moment, as in Riak. Then a put does not replace what it
+        has not seen, and a delete finds nothing that it could delete."""
+        found = node.get(BUCKET, key)
+        is_newest = self.problem(key, found) is None
+        self.stale += not is_newest
+        return found, is_newest
+
     def delete(self, key):
         def remove(node):
-            found = node.get(BUCKET, key)
+            found, is_newest = self.before_change(node, key)
             if found is not None:
                 node.delete(BUCKET, key, found.clock)
+            return is_newest
 
-        is_done, _ = self.ask(f"delete of {key}", remove)
-        self.values[key] = None if is_done else "?"
+        is_done, was_newest = self.ask(f"delete of {key}", remove)
+        self.values[key] = None if is_done and was_newest else "?"
 
     def problem(self, key, found):
         """What is wrong with an answer to a read, or None. Only this client writes the key."""
