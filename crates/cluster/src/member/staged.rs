@@ -81,7 +81,6 @@ pub(super) struct View {
     pub members: Members,
     ring: Arc<Ring>,
     claimant: Option<NodeId>,
-    is_converged: bool,
     /// Nodes that do not answer: members that are not marked as down, and nodes that join.
     silent: Vec<NodeId>,
     /// Nodes that answer, and do not follow the ring of this cluster, or not yet.
@@ -99,7 +98,7 @@ impl View {
             ring: &self.ring,
             members: &self.members,
             claimant: self.claimant,
-            is_converged: self.is_converged,
+            is_converged: self.silent.is_empty() && self.apart.is_empty(),
             target_n_val: self.target_n_val,
             target_location_n_val: self.target_location_n_val,
             locations: &self.locations,
@@ -222,7 +221,6 @@ impl Inner {
         let follows = |(node, followed): &(NodeId, Option<RingVersion>)| {
             members.get(node) == Some(&StagedStatus::Down) || followed.is_some_and(|known| known >= ring.version())
         };
-        let is_converged = rings.iter().all(follows);
         let is_behind = |known: &&(NodeId, Option<RingVersion>)| !follows(known);
         let (silent, apart): (Vec<_>, Vec<_>) = rings.iter().filter(is_behind).partition(|(_, known)| known.is_none());
         let nodes = |of: Vec<&(NodeId, Option<RingVersion>)>| of.into_iter().map(|(node, _)| *node).collect();
@@ -237,7 +235,6 @@ impl Inner {
             members,
             ring,
             claimant,
-            is_converged,
             silent,
             apart,
             answering,

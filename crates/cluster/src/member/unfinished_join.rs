@@ -36,7 +36,7 @@ enum Withdrawal {
 impl Inner {
     /// Notes that the cluster of a member may add this node from now on.
     pub(super) async fn note_join(&self, join: UnfinishedJoin) -> Result<(), ClusterError> {
-        self.on_directory(move |kv| kv.directory().note_join(&join)).await?.map_err(|why| {
+        self.on_directory(move |kv| kv.directory().note_join(&join)).await.map_err(|why| {
             ClusterError::refused(format!("Failed: this node cannot note durably which cluster it joins: {why}"))
         })
     }
@@ -44,19 +44,19 @@ impl Inner {
     /// Forgets what [`Self::note_join`] has noted. Without success the node withdraws from that
     /// cluster later, if it is not a member there.
     pub(super) async fn forget_join(&self) {
-        match self.on_directory(|kv| kv.directory().forget_join()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => warn!(%why, "the note of a join that is finished stays"),
-            Err(why) => warn!(%why, "the note of a join that is finished stays"),
+        if let Err(why) = self.on_directory(|kv| kv.directory().forget_join()).await {
+            warn!(why, "the note of a join that is finished stays");
         }
     }
 
+    /// Does what blocks with the directory of this node. The error is for people.
     async fn on_directory<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Kv) -> Result<T, NodeFileError> + Send + 'static,
-    ) -> Result<Result<T, NodeFileError>, ClusterError> {
+    ) -> Result<T, String> {
         let kv = self.kv().clone();
-        self.blocking(move || work(&kv)).await
+        let done = self.blocking(move || work(&kv)).await.map_err(|why| why.to_string())?;
+        done.map_err(|why| why.to_string())
     }
 
     /// Withdraws from the cluster that may know this node as one that joins, if there is one, until
@@ -95,7 +95,7 @@ impl Inner {
     /// does not succeed, an operator has to do it there.
     pub(super) async fn withdraw_before_joining(self: &Arc<Self>, seed: UnfinishedJoin) {
         let found = self.on_directory(|kv| kv.directory().read_unfinished_join()).await;
-        let Ok(Ok(Some(before))) = found else { return };
+        let Ok(Some(before)) = found else { return };
         if before == seed {
             return;
         }
@@ -111,10 +111,9 @@ impl Inner {
     /// The caller holds `moving`.
     async fn try_to_withdraw(self: &Arc<Self>, requests_end_at: Instant) -> Withdrawal {
         let join = match self.on_directory(|kv| kv.directory().read_unfinished_join()).await {
-            Ok(Ok(Some(join))) => join,
-            Ok(Ok(None)) => return Withdrawal::Finished,
-            Ok(Err(why)) => return Withdrawal::Open(why.to_string()),
-            Err(why) => return Withdrawal::Open(why.to_string()),
+            Ok(Some(join)) => join,
+            Ok(None) => return Withdrawal::Finished,
+            Err(why) => return Withdrawal::Open(why),
         };
         let is_member_there = || self.metadata_node().metadata().members().contains_key(&join.seed);
         if is_member_there() {

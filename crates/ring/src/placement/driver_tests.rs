@@ -207,14 +207,20 @@ fn homes_of_members_that_leave_come_first() {
     assert!(cluster.decide().steps.iter().all(|step| step.home < 32));
 }
 
-/// The finish of a home that flipped towards an earlier goal is the first step after a goal, too.
-#[test]
-fn a_home_that_flipped_before_finishes_only_when_every_member_has_confirmed_the_goal() {
+/// A cluster whose home 4 has flipped.
+fn flipped() -> Cluster {
     let mut cluster = Cluster::changing().pending();
     for node in [A, B, C] {
         cluster.proves(node, 4, &[1, 3]);
     }
     assert_eq!(cluster.takes(4), [Step::Flip]);
+    cluster
+}
+
+/// The finish of a home that flipped towards an earlier goal is the first step after a goal, too.
+#[test]
+fn a_home_that_flipped_before_finishes_only_when_every_member_has_confirmed_the_goal() {
+    let mut cluster = flipped();
     cluster.all_confirm();
     const NEW: NodeId = NodeId::new(5);
     let owners = [A, NEW, C, A, D, B, C, A];
@@ -286,11 +292,7 @@ fn a_proof_of_an_earlier_attempt_says_nothing() {
 
 #[test]
 fn a_home_finishes_when_all_of_both_sets_have_confirmed_the_flip() {
-    let mut cluster = Cluster::changing().pending();
-    for node in [A, B, C] {
-        cluster.proves(node, 4, &[1, 3]);
-    }
-    assert_eq!(cluster.takes(4), [Step::Flip]);
+    let mut cluster = flipped();
     let flipped = cluster.placement.version();
     for node in [B, C, D] {
         cluster.says(node, |report| report.confirmed = flipped);

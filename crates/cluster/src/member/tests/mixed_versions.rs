@@ -84,15 +84,20 @@ async fn members_of_two_versions_work_together() {
     }
 }
 
+/// Lets nodes have their addresses again after a restart. Two that restart while the other one is
+/// away do not learn a new address of each other.
+fn keep_addresses(places: &mut [Place], nodes: &[MemberNode]) {
+    for (place, node) in places.iter_mut().zip(nodes) {
+        place.listen = node.node().listens_on();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feature_needs_all_members_also_those_that_are_down() {
     let mut places = places(&[Speaks::Everything, Speaks::Everything, Speaks::Version1]);
     let mut nodes = start_all(&places).await;
     form(&nodes).await;
-    // Two nodes that restart while the other one is away do not learn a new address of each other.
-    for (place, node) in places.iter_mut().zip(&nodes) {
-        place.listen = node.node().listens_on();
-    }
+    keep_addresses(&mut places, &nodes);
     let of_third = "Failed: not all members know a change of the ring of a cluster that holds objects. An earlier \
                     version of ombak runs on 'node3@test': upgrade it there first.";
     let is_known = || nodes[..2].iter().all(|node| refusal(node).as_deref() == Some(of_third));
@@ -133,9 +138,7 @@ async fn a_member_that_nobody_can_start_any_more_is_removed_whatever_version_it_
     let mut places = places(&[Speaks::Everything, Speaks::Everything, Speaks::Version1]);
     let mut nodes = start_all(&places).await;
     form(&nodes).await;
-    for (place, node) in places.iter_mut().zip(&nodes) {
-        place.listen = node.node().listens_on();
-    }
+    keep_addresses(&mut places, &nodes);
     put(&nodes[0], bucket(), "k", 2).await.unwrap();
     let is_known = || refusal(&nodes[0]).is_some_and(|why| !why.contains("It is not known"));
     until("the first knows what the others speak", is_known).await;
