@@ -19,6 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-proto", &["ombak-types"]),
     ("ombak-ring", &["ombak-types"]),
     ("ombak-crdt", &["ombak-fixtures", "ombak-types"]),
+    ("ombak-script", &[]),
     ("ombak-riak-files", &["ombak-types"]),
     ("ombak-storage", &["ombak-types"]),
     ("ombak-stats", &[]),

@@ -1,0 +1,50 @@
+//! Tests of functions, with a clock that moves each time somebody looks at it.
+
+mod builtins;
+mod isolation;
+mod limits;
+mod properties;
+mod sessions;
+
+use crate::{Clock, ErrorKind, Limits, Program, ScriptError, Session};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A clock that moves by a millisecond with each look. So a test needs no real time, and how long a
+/// call may run is a number of looks of the engine.
+fn clock() -> Clock {
+    let now = Cell::new(Duration::ZERO);
+    Rc::new(move || now.replace(now.get() + Duration::from_millis(1)))
+}
+
+fn limits() -> Limits {
+    Limits { call_time_max: Duration::from_millis(200), ..Limits::default() }
+}
+
+fn session(source: &str) -> Session {
+    Session::open(Program::source(source).unwrap(), limits(), clock()).unwrap()
+}
+
+fn named(name: &str) -> Session {
+    Session::open(Program::named(name).unwrap(), limits(), clock()).unwrap()
+}
+
+/// The error of a function that is called once with `null` for the object.
+fn error_of(source: &str) -> ScriptError {
+    error_within(limits(), source)
+}
+
+fn error_within(limits: Limits, source: &str) -> ScriptError {
+    let opened = Program::source(source).and_then(|program| Session::open(program, limits, clock()));
+    opened.and_then(|mut session| session.map("null", "null", "null")).unwrap_err()
+}
+
+fn kind_of(source: &str) -> ErrorKind {
+    error_of(source).kind
+}
+
+/// What a function gives for `null`, as a JSON text.
+fn result_of(source: &str) -> String {
+    serde_json::Value::Array(session(source).map("null", "null", "null").unwrap()).to_string()
+}
