@@ -20,6 +20,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-ring", &["ombak-types"]),
     ("ombak-crdt", &["ombak-fixtures", "ombak-types"]),
     ("ombak-script", &[]),
+    ("ombak-mapreduce", &["ombak-types"]),
     ("ombak-riak-files", &["ombak-types"]),
     ("ombak-storage", &["ombak-types"]),
     ("ombak-stats", &[]),
@@ -115,7 +116,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without I/O, clock or randomness, and the dependencies that would give them one.
-const PURE: &[&str] = &["ombak-types", "ombak-proto", "ombak-ring", "ombak-crdt"];
+const PURE: &[&str] = &["ombak-types", "ombak-proto", "ombak-ring", "ombak-crdt", "ombak-mapreduce"];
 const IMPURE: &[&str] = &["getrandom", "hyper", "rand", "rustix", "socket2", "tokio", "tracing"];
 
 /// Package name → names of the dependencies that its manifest declares, as `cargo metadata` reports

@@ -1,0 +1,42 @@
+//! Key filters: which keys of a bucket are the inputs of a job (docs/riak/http-api.md §7).
+//!
+//! A filter is a list of steps. Each step gets what the step before has made of the key; the last
+//! one says yes or no. Riak's transformations of texts give lists of characters, which equal no
+//! text of a request; here they give texts.
+
+mod compare;
+mod distance;
+mod parse;
+mod step;
+
+pub use parse::BadFilter;
+pub use step::FilterError;
+pub(crate) use step::parse_int;
+
+use ombak_types::etf::Term;
+use step::Step;
+
+/// A key filter. The empty one takes every key.
+#[derive(Clone, Debug, Default)]
+pub struct KeyFilter {
+    steps: Vec<Step>,
+}
+
+impl KeyFilter {
+    /// Whether a key is taken. An error ends the job, as in Riak.
+    pub fn takes(&self, key: &[u8]) -> Result<bool, FilterError> {
+        self.check(&Term::binary(key))
+    }
+
+    fn check(&self, key: &Term) -> Result<bool, FilterError> {
+        let mut value = key.clone();
+        for step in &self.steps {
+            value = step.apply(value)?;
+        }
+        // The parser has made sure that the last step is a predicate.
+        Ok(self.steps.is_empty() || value.as_atom() == Some("true"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Why a request is not a job, in the words of both interfaces.
+
+use crate::filter::BadFilter;
+use crate::native::{MODULE, MapFunction, ReduceFunction};
+use crate::term::to_json;
+use ombak_types::etf::{EtfError, StringText};
+
+/// Why a request is not a job.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum JobError {
+    /// The request is not JSON.
+    #[error("{{invalid_json,{0}}}")]
+    NotJson(String),
+    /// The request is JSON and not an object.
+    #[error("not_json")]
+    NotAnObject,
+    /// `inputs` or `query` is missing.
+    #[error("missing_field")]
+    MissingField,
+    /// The request is not in the external term format.
+    #[error("{{invalid_term,{}}}", StringText(&.0.to_string()))]
+    NotATerm(EtfError),
+    /// The inputs are not ones. The text says why.
+    #[error("{{inputs,{}}}", StringText(.0))]
+    Inputs(String),
+    /// The phases are not ones. The text says why.
+    #[error("{{'query',{}}}", StringText(.0))]
+    Query(String),
+    /// The request has an Erlang function.
+    #[error("{}", ERLANG_FUN)]
+    ErlangFun,
+    /// A phase has the source of an Erlang function.
+    #[error("Phase {phase}: {}", ERLANG_SOURCE)]
+    ErlangSource {
+        /// The number of the phase, beginning with 0.
+        phase: usize,
+    },
+    /// A phase names an Erlang function that does not exist.
+    #[error("Phase {phase}: {}", unknown_function(.module, .function))]
+    UnknownFunction {
+        /// The number of the phase, beginning with 0.
+        phase: usize,
+        /// The module.
+        module: String,
+        /// The function.
+        function: String,
+    },
+    /// A key filter does not exist or has wrong arguments.
+    #[error(transparent)]
+    Filter(#[from] BadFilter),
+}
+
+const ERLANG_FUN: &str = "{not_supported,\"Erlang functions (qfun) cannot run here: register the function in \
+                          JavaScript and name it with {jsfun,Name}, or use the functions of riak_kv_mapreduce\"}";
+
+const ERLANG_SOURCE: &str = "Erlang source (strfun) cannot run here: use a function in JavaScript (\"language\": \
+                             \"javascript\"), or the functions of riak_kv_mapreduce";
+
+/// The beginning is Riak's text, which clients know.
+fn unknown_function(module: &str, function: &str) -> String {
+    let maps = MapFunction::ALL.iter().map(|f| f.name());
+    let names: Vec<&str> = maps.chain(ReduceFunction::ALL.iter().map(|f| f.name())).collect();
+    let names = names.join(", ");
+    if module == MODULE {
+        return format!(
+            "invalid function named in PhaseSpec function:\n {module}:{function} does not exist for this kind of \
+             phase; there are {names}"
+        );
+    }
+    format!(
+        "invalid module named in PhaseSpec function:\n must be a valid module name (failed to load {module}: nofile)\n \
+         {module}:{function} is an Erlang function, which cannot run here: register it in JavaScript, or use the \
+         functions of {MODULE}: {names}"
+    )
+}
+
+impl JobError {
+    /// The status of the HTTP reply, its content type and its body.
+    pub fn to_http(&self) -> (u16, &'static str, String) {
+        const TEXT: &str = "text/plain";
+        const JSON: &str = "application/json";
+        match self {
+            Self::NotJson(why) => {
+                (400, TEXT, format!("The POST body was not valid JSON.\nThe error from the parser was:\n{why}\n\n"))
+            }
+            Self::NotAnObject => (400, TEXT, "The POST body was not a JSON object.\n".to_owned()),
+            Self::MissingField => {
+                (400, TEXT, "The post body was missing the \"inputs\" or \"query\" field.\n".to_owned())
+            }
+            Self::Inputs(why) => (400, TEXT, format!("An error occurred parsing the \"inputs\" field.\n{why}")),
+            Self::Query(why) => (400, TEXT, format!("An error occurred parsing the \"query\" field.\n{why}")),
+            Self::NotATerm(_) | Self::ErlangFun => (400, TEXT, format!("{self}\n")),
+            Self::ErlangSource { phase } => (500, JSON, phase_error(*phase, ERLANG_SOURCE)),
+            Self::UnknownFunction { phase, module, function } => {
+                (400, JSON, phase_error(*phase, &unknown_function(module, function)))
+            }
+            Self::Filter(BadFilter(name)) => {
+                let name = to_json(name).unwrap_or_else(|_| serde_json::Value::from(name.to_string()).to_string());
+                (500, JSON, format!("{{\"bad_filter\":{name}}}"))
+            }
+        }
+    }
+}
+
+fn phase_error(phase: usize, error: &str) -> String {
+    serde_json::json!({ "phase": phase, "error": error }).to_string()
+}

@@ -1,0 +1,161 @@
+//! Reading a job in Erlang's external term format, as the Erlang client sends it.
+
+use super::function::{Named, ScriptSource};
+use super::inputs::{IndexQuery, Inputs};
+use super::{Job, JobError, PHASES_MAX, Phase, TIMEOUT_DEFAULT};
+use crate::LinkMatch;
+use crate::filter::KeyFilter;
+use crate::input::{Input, bucket_of};
+use crate::term::list_items;
+use ombak_types::etf::Term;
+use std::time::Duration;
+
+pub(super) fn job(request: &Term) -> Result<Job, JobError> {
+    let members = request.as_list().ok_or(JobError::NotAnObject)?;
+    let field = |name: &str| {
+        members.iter().filter_map(|member| member.as_tuple::<2>()).find(|[key, _]| key.as_atom() == Some(name))
+    };
+    let (Some([_, inputs]), Some([_, query])) = (field("inputs"), field("query")) else {
+        return Err(JobError::MissingField);
+    };
+    Ok(Job {
+        inputs: inputs_of(inputs)?,
+        phases: phases(query)?,
+        timeout: timeout(field("timeout").map(|pair| &pair[1])),
+    })
+}
+
+fn timeout(value: Option<&Term>) -> Duration {
+    let ms = value.and_then(Term::as_u64).filter(|ms| *ms > 0);
+    ms.map_or(TIMEOUT_DEFAULT, |ms| Duration::from_millis(ms.min(u64::from(u32::MAX))))
+}
+
+fn inputs_of(term: &Term) -> Result<Inputs, JobError> {
+    if let Some(items) = list_items(term) {
+        let keys = items.iter().map(|item| match item {
+            Term::Tuple(_) => Input::from_term(item),
+            _ => None,
+        });
+        let keys = keys.collect::<Option<_>>();
+        return keys
+            .map(Inputs::Keys)
+            .ok_or_else(|| bad_inputs("Inputs target tuples must be {B,K} or {{B,K},KeyData}:", term));
+    }
+    if let Some(bucket) = bucket_of(term) {
+        return Ok(Inputs::Bucket { bucket, filter: KeyFilter::default() });
+    }
+    let Term::Tuple(items) = term else { return Err(unknown_inputs(term)) };
+    let text = |term: &Term| term.as_text();
+    match items.as_slice() {
+        [tag, module, function, arg] if tag.as_atom() == Some("modfun") => match (module.as_atom(), function.as_atom())
+        {
+            (Some(module), Some(function)) => {
+                Ok(Inputs::Function { module: module.to_owned(), function: function.to_owned(), arg: arg.clone() })
+            }
+            _ => Err(unknown_inputs(term)),
+        },
+        [tag, bucket, field, key] if tag.as_atom() == Some("index") => index(term, bucket, field, key, key),
+        [tag, bucket, field, low, high] if tag.as_atom() == Some("index") => index(term, bucket, field, low, high),
+        [tag, index, query] if tag.as_atom() == Some("search") => match (text(index), text(query)) {
+            (Some(index), Some(query)) => Ok(Inputs::Search { index, query, filter: None }),
+            _ => Err(unknown_inputs(term)),
+        },
+        [tag, index, query, filter] if tag.as_atom() == Some("search") => {
+            match (text(index), text(query), text(filter)) {
+                (Some(index), Some(query), Some(filter)) => {
+                    Ok(Inputs::Search { index, query, filter: Some(filter).filter(|filter| !filter.is_empty()) })
+                }
+                _ => Err(unknown_inputs(term)),
+            }
+        }
+        [bucket, filters @ Term::List(_)] => {
+            let bucket = bucket_of(bucket).ok_or_else(|| unknown_inputs(term))?;
+            Ok(Inputs::Bucket { bucket, filter: KeyFilter::parse(filters)? })
+        }
+        _ => Err(unknown_inputs(term)),
+    }
+}
+
+fn index(inputs: &Term, bucket: &Term, field: &Term, low: &Term, high: &Term) -> Result<Inputs, JobError> {
+    let (bucket, field) = bucket_of(bucket).zip(field.as_text()).ok_or_else(|| unknown_inputs(inputs))?;
+    IndexQuery::new(bucket, &field, low, high).map(Inputs::Index).map_err(JobError::Inputs)
+}
+
+fn unknown_inputs(term: &Term) -> JobError {
+    bad_inputs(
+        "Inputs must be a binary bucket, a tuple of bucket and key-filters, a list of target tuples, or a search, \
+         index, or modfun tuple:",
+        term,
+    )
+}
+
+fn bad_inputs(why: &str, term: &Term) -> JobError {
+    JobError::Inputs(format!("{why} {}", shown(term)))
+}
+
+fn shown(term: &Term) -> String {
+    term.to_string().chars().take(500).collect()
+}
+
+fn phases(query: &Term) -> Result<Vec<Phase>, JobError> {
+    let items = query
+        .as_list()
+        .ok_or_else(|| JobError::Query(format!("Query takes a list of step tuples: {}", shown(query))))?;
+    if items.len() > PHASES_MAX {
+        return Err(JobError::Query(format!("There are more than {PHASES_MAX} phases")));
+    }
+    items.iter().enumerate().map(|(index, item)| phase(item, index)).collect()
+}
+
+fn phase(item: &Term, index: usize) -> Result<Phase, JobError> {
+    let bad = || {
+        JobError::Query(format!("A step is {{map|reduce,Fun,Arg,Keep}} or {{link,Bucket,Tag,Keep}}: {}", shown(item)))
+    };
+    let [kind, a, b, keep] = item.as_tuple().ok_or_else(bad)?;
+    let keep = match keep.as_atom() {
+        Some("true") => true,
+        Some("false") => false,
+        _ => return Err(bad()),
+    };
+    match kind.as_atom() {
+        Some("map") => Ok(Phase::Map { function: function(a, index)?.mapper(index)?, arg: b.clone(), keep }),
+        Some("reduce") => Ok(Phase::Reduce { function: function(a, index)?.reducer(index)?, arg: b.clone(), keep }),
+        Some("link") => {
+            let field = |term: &Term| match term {
+                Term::Atom(any) if &**any == "_" => Ok(None),
+                Term::Binary(text) if &**text == b"_" => Ok(None),
+                Term::Binary(text) => Ok(Some(text.clone())),
+                _ => Err(bad()),
+            };
+            Ok(Phase::Link { links: LinkMatch { bucket: field(a)?, tag: field(b)? }, keep })
+        }
+        _ => Err(bad()),
+    }
+}
+
+fn function(term: &Term, index: usize) -> Result<Named, JobError> {
+    let bad = || JobError::Query(format!("not a function: {}", shown(term)));
+    let Term::Tuple(items) = term else { return Err(bad()) };
+    let kind = items.first().and_then(Term::as_atom);
+    match (kind, items.as_slice()) {
+        (Some("modfun"), [_, module, function]) => match (module.as_atom(), function.as_atom()) {
+            (Some(module), Some(function)) => {
+                Ok(Named::Erlang { module: module.to_owned(), function: function.to_owned() })
+            }
+            _ => Err(bad()),
+        },
+        (Some("qfun"), _) => Err(JobError::ErlangFun),
+        (Some("strfun"), _) => Err(JobError::ErlangSource { phase: index }),
+        (Some("jsfun"), [_, Term::Binary(name)]) => {
+            Ok(Named::Script(ScriptSource::Named(String::from_utf8(name.to_vec()).map_err(|_| bad())?)))
+        }
+        (Some("jsanon"), [_, Term::Binary(source)]) => {
+            Ok(Named::Script(ScriptSource::Source(String::from_utf8(source.to_vec()).map_err(|_| bad())?)))
+        }
+        (Some("jsanon"), [_, stored]) => {
+            let stored = Input::from_term(stored).filter(|input| input.key_data.is_none()).ok_or_else(bad)?;
+            Ok(Named::Script(ScriptSource::Stored { bucket: stored.bucket, key: stored.key }))
+        }
+        _ => Err(bad()),
+    }
+}

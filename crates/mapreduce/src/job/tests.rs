@@ -1,0 +1,307 @@
+//! Tests of jobs: the exchanges that were recorded from a Riak, and both encodings.
+
+use super::*;
+use crate::native::{MapFunction, ReduceFunction};
+use crate::{Encoding, Input, LinkMatch};
+use bytes::Bytes;
+use ombak_types::IndexTerm;
+use ombak_types::etf::{Term, encode};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// The requests and responses of the recorded exchanges with a number.
+fn recorded() -> Vec<(String, Vec<u8>, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/recordings/http");
+    let mut exchanges = Vec::new();
+    for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        if !name.contains("_mr_") || !text.contains("POST /mapred") || !text.contains("Content-Type: application/json")
+        {
+            continue;
+        }
+        let (request, response) = text.split_once("--- RESPONSE").unwrap();
+        let body = request.split_once("\r\n\r\n").unwrap().1;
+        let body = body.strip_suffix("\r\n").or_else(|| body.strip_suffix('\n')).unwrap_or(body);
+        exchanges.push((name, body.as_bytes().to_vec(), response.to_owned()));
+    }
+    exchanges.sort();
+    exchanges
+}
+
+#[test]
+fn recorded_requests_are_jobs_or_have_riaks_errors() {
+    let exchanges = recorded();
+    assert!(exchanges.len() > 30, "{}", exchanges.len());
+    let refused = [
+        ("405_mr_keyfilter_bad", 500, r#"{"bad_filter":"zork"}"#),
+        ("417_mr_typed_input", 400, "An error occurred parsing the \"inputs\" field.\n"),
+        ("422_mr_badjson", 400, "The POST body was not valid JSON.\nThe error from the parser was:\n"),
+        ("423_mr_noquery", 400, "The post body was missing the \"inputs\" or \"query\" field.\n"),
+        ("424_mr_noinputs", 400, "The post body was missing the \"inputs\" or \"query\" field.\n"),
+        (
+            "425_mr_badmodule",
+            400,
+            "{\"phase\":0,\"error\":\"invalid module named in PhaseSpec function:\\n must be a valid module name \
+             (failed to load zork: nofile)",
+        ),
+        ("426_mr_badphase", 400, "An error occurred parsing the \"query\" field.\n"),
+        ("432_mr_strfun", 500, r#"{"phase":0,"error":""#),
+    ];
+    for (name, request, response) in exchanges {
+        let job = Job::from_json(&request);
+        let Some((_, status, beginning)) = refused.iter().find(|(refused, ..)| *refused == name) else {
+            assert!(job.is_ok(), "{name}: {job:?}");
+            continue;
+        };
+        let (found, content_type, body) = job.unwrap_err().to_http();
+        assert_eq!(found, *status, "{name}");
+        assert!(body.starts_with(beginning), "{name}: {body}");
+        assert!(response.contains(&format!("HTTP/1.1 {status} ")), "{name}");
+        assert!(response.contains(&format!("Content-Type: {content_type}")), "{name}");
+    }
+}
+
+fn job(inputs: &Value, query: &Value) -> Result<Job, JobError> {
+    Job::from_json(json!({ "inputs": inputs, "query": query }).to_string().as_bytes())
+}
+
+fn inputs(inputs: &Value) -> Inputs {
+    job(inputs, &json!([])).unwrap().inputs
+}
+
+#[test]
+fn inputs_have_many_forms() {
+    assert!(matches!(inputs(&json!("b")), Inputs::Bucket { bucket, .. } if bucket == Bucket::untyped("b")));
+    assert!(matches!(inputs(&json!(["t", "b"])), Inputs::Bucket { bucket, .. } if bucket == Bucket::typed("t", "b")));
+    let Inputs::Keys(keys) = inputs(&json!([["b", "k"], ["b", "k", {"x": 1}], ["b", "k", "kd", "t"]])) else {
+        panic!("keys")
+    };
+    let plain = Input::new(Bucket::untyped("b"), Bytes::from_static(b"k"));
+    let with = Input { key_data: Some(crate::from_json(&json!({"x": 1}))), ..plain.clone() };
+    let typed = Input { bucket: Bucket::typed("t", "b"), key_data: Some(Term::binary(b"kd")), ..plain.clone() };
+    assert_eq!(keys, [plain, with, typed]);
+    let Inputs::Bucket { bucket, filter } =
+        inputs(&json!({"bucket": ["t", "b"], "key_filters": [["starts_with", "a"]]}))
+    else {
+        panic!("filter")
+    };
+    assert_eq!(bucket, Bucket::typed("t", "b"));
+    assert!(filter.takes(b"abc").unwrap() && !filter.takes(b"bc").unwrap());
+    let Inputs::Index(query) = inputs(&json!({"bucket": "b", "index": "N_int", "start": 1, "end": "3"})) else {
+        panic!("index")
+    };
+    assert_eq!((query.low, query.high), (IndexTerm::Int(1.into()), IndexTerm::Int(3.into())));
+    assert_eq!(query.field, "n_int");
+    assert!(matches!(
+        inputs(&json!({"bucket": "b", "index": "$key", "start": "a", "end": "b"})),
+        Inputs::Index(IndexQuery { low: IndexTerm::Bin(_), .. })
+    ));
+    assert!(matches!(
+        inputs(&json!({"bucket": "b", "query": "a:b", "filter": "c:d"})),
+        Inputs::Search { filter: Some(_), .. }
+    ));
+    assert!(matches!(inputs(&json!({"index": "i", "query": "a:b"})), Inputs::Search { filter: None, .. }));
+    assert!(matches!(inputs(&json!({"module": "m", "function": "f", "arg": null})), Inputs::Function { .. }));
+}
+
+#[test]
+fn what_is_no_input_is_refused() {
+    let error = |inputs: Value| match job(&inputs, &json!([])) {
+        Err(JobError::Inputs(text)) => text,
+        other => panic!("{inputs}: {other:?}"),
+    };
+    assert_eq!(error(json!([])), "No inputs were given.\n");
+    assert_eq!(
+        error(json!({"bucket": "b", "index": "n_int", "key": "x"})),
+        "[{field_parsing_failed,{<<\"n_int\">>,<<\"x\">>}}]\n"
+    );
+    assert_eq!(error(json!({"bucket": "b", "index": "zork", "key": "x"})), "[{unknown_field_type,<<\"zork\">>}]\n");
+    for bad in [
+        json!(5),
+        json!(null),
+        json!({}),
+        json!({"bucket": "b"}),
+        json!({"bucket": "b", "key_filters": []}),
+        json!({"bucket": "b", "index": "n_int", "start": 1}),
+        json!([["b"]]),
+        json!([["b", 1]]),
+        json!([["b", "k", 1, 2]]),
+        json!(["b", "k", "x"]),
+        json!([[["t", "b"], "k"]]),
+    ] {
+        assert!(error(bad).contains("Unrecognized format"));
+    }
+}
+
+#[test]
+fn phases_have_functions_arguments_and_keep() {
+    let query = json!([
+        {"map": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "map_object_value", "arg": "filter_notfound"}},
+        {"link": {"bucket": "_", "tag": "t"}},
+        {"map": {"language": "javascript", "name": "Riak.mapValuesJson", "keep": true}},
+        {"map": {"language": "javascript", "source": "function(v) { return [v]; }"}},
+        {"map": {"language": "javascript", "bucket": "code", "key": "f"}},
+        {"reduce": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "reduce_sort",
+                    "arg": {"reduce_phase_batch_size": 7, "reduce_phase_only_1": true}}},
+    ]);
+    let job = job(&json!("b"), &query).unwrap();
+    let [first, link, named, anonymous, stored, reduce] = job.phases.as_slice() else { panic!("{job:?}") };
+    assert!(matches!(first, Phase::Map { function: Mapper::Native(MapFunction::ObjectValue), keep: false, .. }));
+    let links = LinkMatch { bucket: None, tag: Some(Bytes::from_static(b"t")) };
+    assert_eq!(*link, Phase::Link { links, keep: false });
+    assert!(matches!(named, Phase::Map { function: Mapper::Script(ScriptSource::Named(_)), arg, keep: true }
+        if arg.as_atom() == Some("none")));
+    assert!(matches!(anonymous, Phase::Map { function: Mapper::Script(ScriptSource::Source(_)), .. }));
+    assert!(matches!(stored, Phase::Map { function: Mapper::Script(ScriptSource::Stored { .. }), .. }));
+    assert!(matches!(reduce, Phase::Reduce { function: Reducer::Native(ReduceFunction::Sort), keep: true, .. }));
+    assert_eq!(reduce.batching(), Batching { values_min: Some(7), only_once: true });
+    assert_eq!((job.kept_phases(), job.buckets().len()), (2, 1));
+}
+
+#[test]
+fn what_is_no_phase_is_refused() {
+    let erlang = |function: &str| json!({"language": "erlang", "module": "riak_kv_mapreduce", "function": function});
+    for bad in [
+        json!({}),
+        json!([{"map": {}, "reduce": {}}]),
+        json!([{"map": 1}]),
+        json!([{"map": {"name": "Riak.mapValues"}}]),
+        json!([{"map": {"language": "zork"}}]),
+        json!([{"map": {"language": "javascript"}}]),
+        json!([{"map": {"language": "javascript", "bucket": "b"}}]),
+        json!([{"map": {"language": "erlang"}}]),
+        json!([{"map": {"language": "javascript", "name": "f", "keep": 1}}]),
+        json!([{"link": {"bucket": 1}}]),
+        Value::Array(vec![json!({"link": {}}); PHASES_MAX + 1]),
+    ] {
+        assert!(matches!(job(&json!("b"), &bad), Err(JobError::Query(_))), "{bad}");
+    }
+    // A reduce function is no map function.
+    for (phase, bad) in
+        [json!([{"map": erlang("reduce_sort")}]), json!([{"link": {}}, {"reduce": erlang("map_identity")}])]
+            .iter()
+            .enumerate()
+    {
+        assert!(matches!(job(&json!("b"), bad), Err(JobError::UnknownFunction { phase: found, .. }) if found == phase));
+    }
+    let error = job(&json!("b"), &json!([{"map": {"language": "erlang", "source": "fun() -> 1 end."}}])).unwrap_err();
+    assert!(error.to_http().2.contains("JavaScript"), "{error}");
+}
+
+#[test]
+fn a_time_that_is_no_positive_number_is_riaks() {
+    let timeout = |value: Value| {
+        Job::from_json(json!({"inputs": "b", "query": [], "timeout": value}).to_string().as_bytes()).unwrap().timeout
+    };
+    assert_eq!(timeout(json!(1)), Duration::from_millis(1));
+    assert_eq!(timeout(json!(1500.5)), Duration::from_millis(1500));
+    for odd in [json!("zork"), json!(0), json!(-1), json!(null)] {
+        assert_eq!(timeout(odd), TIMEOUT_DEFAULT);
+    }
+    assert_eq!(timeout(json!(1e300)), Duration::from_millis(u64::from(u32::MAX)));
+}
+
+fn erlang(inputs: Term, phases: Vec<Term>) -> Result<Job, JobError> {
+    let request = [("inputs", inputs), ("query", Term::List(phases)), ("timeout", Term::Int(9))];
+    let request = request.into_iter().map(|(name, value)| Term::pair(Term::atom(name), value));
+    Job::from_erlang(&encode(&Term::List(request.collect())))
+}
+
+fn b(text: &str) -> Term {
+    Term::binary(text.as_bytes())
+}
+
+fn step(kind: &str, function: Term) -> Term {
+    Term::Tuple(vec![Term::atom(kind), function, Term::atom("none"), Term::atom("true")])
+}
+
+#[test]
+fn jobs_in_erlangs_encoding_are_the_same_jobs() {
+    let modfun =
+        |name: &str| Term::Tuple(vec![Term::atom("modfun"), Term::atom("riak_kv_mapreduce"), Term::atom(name)]);
+    let typed = Term::pair(Term::pair(b("t"), b("b")), b("k"));
+    let keys = Term::List(vec![
+        Term::pair(b("b"), b("k")),
+        Term::pair(Term::pair(b("b"), b("k")), Term::Int(5)),
+        Term::pair(typed, b("kd")),
+    ]);
+    let phases = vec![
+        step("map", modfun("map_object_value")),
+        step("map", Term::pair(Term::atom("jsfun"), b("Riak.mapValues"))),
+        step("map", Term::pair(Term::atom("jsanon"), b("function(v) { return [v]; }"))),
+        step("map", Term::pair(Term::atom("jsanon"), Term::pair(b("code"), b("f")))),
+        Term::Tuple(vec![Term::atom("link"), Term::atom("_"), b("t"), Term::atom("false")]),
+        step("reduce", modfun("reduce_sum")),
+    ];
+    let job = erlang(keys, phases).unwrap();
+    assert_eq!((job.phases.len(), job.kept_phases(), job.timeout), (6, 5, Duration::from_millis(9)));
+    let Inputs::Keys(keys) = &job.inputs else { panic!("{job:?}") };
+    assert_eq!(keys[1].key_data, Some(Term::Int(5)));
+    assert_eq!(keys[2].bucket, Bucket::typed("t", "b"));
+    assert_eq!(keys[2].key_data, Some(b("kd")));
+
+    assert!(matches!(erlang(b("b"), vec![]).unwrap().inputs, Inputs::Bucket { .. }));
+    assert!(matches!(erlang(Term::pair(b("t"), b("b")), vec![]).unwrap().inputs, Inputs::Bucket { bucket, .. }
+        if bucket == Bucket::typed("t", "b")));
+    let filtered = Term::pair(b("b"), Term::List(vec![Term::List(vec![b("eq"), b("k")])]));
+    assert!(
+        matches!(erlang(filtered, vec![]).unwrap().inputs, Inputs::Bucket { filter, .. } if !filter.takes(b"x").unwrap())
+    );
+    let index = Term::Tuple(vec![Term::atom("index"), b("b"), b("n_int"), Term::Int(1), Term::Int(2)]);
+    assert!(matches!(erlang(index, vec![]).unwrap().inputs, Inputs::Index(_)));
+    let modfun = Term::Tuple(vec![Term::atom("modfun"), Term::atom("m"), Term::atom("f"), Term::nil()]);
+    assert!(matches!(erlang(modfun, vec![]).unwrap().inputs, Inputs::Function { .. }));
+    assert!(matches!(erlang(Term::nil(), vec![]).unwrap().inputs, Inputs::Keys(keys) if keys.is_empty()));
+}
+
+#[test]
+fn erlang_functions_are_refused_with_what_to_use() {
+    let strfun = step("map", Term::pair(Term::atom("strfun"), b("fun() -> 1 end.")));
+    assert_eq!(erlang(b("b"), vec![strfun]).unwrap_err(), JobError::ErlangSource { phase: 0 });
+    let qfun = step("map", Term::pair(Term::atom("qfun"), Term::atom("f")));
+    assert_eq!(erlang(b("b"), vec![qfun]).unwrap_err(), JobError::ErlangFun);
+    // The bytes of a function: tags 112 and 113.
+    for tag in [112, 113, 117] {
+        let error = Job::from_erlang(&[131, 104, 1, tag, 0, 0]).unwrap_err();
+        assert_eq!(error, JobError::ErlangFun);
+        assert!(error.to_string().contains("JavaScript"));
+    }
+    let unknown = Term::Tuple(vec![Term::atom("modfun"), Term::atom("zork"), Term::atom("z")]);
+    let text = erlang(b("b"), vec![step("map", unknown)]).unwrap_err().to_string();
+    assert!(text.starts_with(
+        "Phase 0: invalid module named in PhaseSpec function:\n must be a valid module name (failed to load zork: nofile)"
+    ));
+    assert!(text.contains("map_object_value"), "it says what to use");
+}
+
+#[test]
+fn errors_have_riaks_words_over_protocol_buffers() {
+    assert!(Job::from_json(b"{\"inputs\":").unwrap_err().to_string().starts_with("{invalid_json,"));
+    assert_eq!(Job::from_json(b"{\"inputs\": \"pbix\"}").unwrap_err().to_string(), "missing_field");
+    assert_eq!(Job::from_json(b"[]").unwrap_err().to_string(), "not_json");
+    assert_eq!(job(&json!("b"), &json!([{"map": {}}])).unwrap_err().to_string().split(',').next(), Some("{'query'"));
+    assert_eq!(Encoding::from_content_type(b"text/plain"), None);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_job_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        drop(Job::from_json(&bytes));
+        drop(Job::from_erlang(&bytes));
+        let mut term = vec![131];
+        term.extend(&bytes);
+        drop(Job::from_erlang(&term));
+    }
+
+    #[test]
+    fn inputs_come_back_from_their_terms(typed in any::<bool>(), key in ".{0,4}", data in prop::option::of(any::<i64>())) {
+        let bucket = if typed { Bucket::typed("t", "b") } else { Bucket::untyped("b") };
+        let input = Input { bucket, key: Bytes::from(key), key_data: data.map(Term::Int) };
+        prop_assert_eq!(Input::from_term(&input.to_term()), Some(input.clone()));
+        let json = Input::from_term(&input.to_json_term()).unwrap();
+        prop_assert_eq!((json.bucket, json.key), (input.bucket, input.key));
+    }
+}

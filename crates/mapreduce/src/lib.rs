@@ -1,0 +1,38 @@
+//! MapReduce jobs (docs/riak/http-api.md §7, docs/design/mapreduce.md).
+//!
+//! What it is: jobs in their two encodings, key filters, Riak's built-in functions, links, the
+//! object as functions in JavaScript see it, results and failures as clients get them, and the
+//! course of a job as a state machine ([`JobRun`]).
+//!
+//! What it is not: it has no I/O, no clock and no threads, and runs no JavaScript. Whoever runs a
+//! job reads objects, calls functions and sends values, and tells the state machine.
+//!
+//! Invariants:
+//! * Requests are not trusted: every number, nesting and length is bounded.
+//! * Values are Erlang's terms, as in Riak, whatever the encoding of the request.
+//! * The results of a part of a job count once, when all of them are there, or not at all.
+//! * What a job holds is bounded; a job that needs more fails or waits.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod answer;
+mod filter;
+mod input;
+mod job;
+mod link;
+mod native;
+mod object_json;
+mod run;
+mod term;
+
+pub use answer::{Collected, Encoding, Failure, PhaseFailure, TooLarge};
+pub use filter::{BadFilter, FilterError, KeyFilter};
+pub use input::Input;
+pub use job::{
+    Batching, IndexQuery, Inputs, Job, JobError, Mapper, PHASES_MAX, Phase, Reducer, ScriptSource, TIMEOUT_DEFAULT,
+};
+pub use link::LinkMatch;
+pub use native::{MapFunction, Mapped, NativeError, ReduceFunction};
+pub use object_json::{BadObject, not_found_term, object_from_json, object_to_json};
+pub use run::{Attempt, JobRun, Order, RunLimits, Source, Work};
+pub use term::{NotJson, bytes_held, compare, from_json, to_json};

@@ -1,0 +1,168 @@
+//! Built-in reduce functions.
+
+use super::NativeError;
+use crate::Input;
+use crate::filter::parse_int;
+use crate::term::{add, compare, list_items, order};
+use ombak_types::etf::Term;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// A built-in reduce function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceFunction {
+    /// `reduce_identity`
+    Identity,
+    /// `reduce_set_union`
+    SetUnion,
+    /// `reduce_sum`
+    Sum,
+    /// `reduce_plist_sum`
+    PlistSum,
+    /// `reduce_sort`
+    Sort,
+    /// `reduce_string_to_integer`
+    StringToInteger,
+    /// `reduce_count_inputs`
+    CountInputs,
+    /// `reduce_index_identity`
+    IndexIdentity,
+}
+
+/// A term as the key of a sum, in the order of terms.
+#[derive(PartialEq)]
+struct Key(Term);
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        order(&self.0, &other.0)
+    }
+}
+
+impl ReduceFunction {
+    /// All functions.
+    pub const ALL: [Self; 8] = [
+        Self::Identity,
+        Self::SetUnion,
+        Self::Sum,
+        Self::PlistSum,
+        Self::Sort,
+        Self::StringToInteger,
+        Self::CountInputs,
+        Self::IndexIdentity,
+    ];
+
+    /// The function's name in Riak.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "reduce_identity",
+            Self::SetUnion => "reduce_set_union",
+            Self::Sum => "reduce_sum",
+            Self::PlistSum => "reduce_plist_sum",
+            Self::Sort => "reduce_sort",
+            Self::StringToInteger => "reduce_string_to_integer",
+            Self::CountInputs => "reduce_count_inputs",
+            Self::IndexIdentity => "reduce_index_identity",
+        }
+    }
+
+    /// Calls the function. Reducing results of earlier calls together with new values gives what
+    /// reducing all values at once gives, apart from the order of results that have none. The one
+    /// exception is Riak's: [`Self::CountInputs`] adds integers up, and counts all else.
+    pub fn call(self, values: Vec<Term>) -> Result<Vec<Term>, NativeError> {
+        match self {
+            Self::Identity => values.iter().map(identity).collect(),
+            Self::IndexIdentity => values.iter().map(index_identity).collect(),
+            Self::SetUnion => Ok(set_union(values)),
+            Self::Sum => sum(&values),
+            Self::PlistSum => plist_sum(&values),
+            Self::Sort => {
+                let mut values = values;
+                values.sort_by(compare);
+                Ok(values)
+            }
+            Self::StringToInteger => values.iter().filter(|value| is_found(value)).map(to_integer).collect(),
+            Self::CountInputs => Ok(vec![count(&values)]),
+        }
+    }
+}
+
+/// `[Bucket,Key]` of a key with or without key data. A typed key keeps its type.
+fn identity(value: &Term) -> Result<Term, NativeError> {
+    let unhandled = || NativeError(format!("{{unhandled_entry,{value}}}"));
+    let input = Input::from_term(value).ok_or_else(unhandled)?;
+    let is_untyped = input.bucket.is_default_type();
+    Ok(Input { key_data: input.key_data.filter(|_| !is_untyped), ..input }.to_json_term())
+}
+
+/// Inputs of an index query pass unchanged.
+fn index_identity(value: &Term) -> Result<Term, NativeError> {
+    match Input::from_term(value) {
+        Some(input) => Ok(input.to_json_term()),
+        None => Err(NativeError(format!("{{unhandled_entry,{value}}}"))),
+    }
+}
+
+fn set_union(mut values: Vec<Term>) -> Vec<Term> {
+    values.sort_by(order);
+    values.dedup();
+    values
+}
+
+/// Not an input that was not found.
+fn is_found(value: &Term) -> bool {
+    !matches!(value, Term::Tuple(items) if matches!(items.len(), 2 | 3) && items[0].as_atom() == Some("not_found"))
+}
+
+fn sum(values: &[Term]) -> Result<Vec<Term>, NativeError> {
+    let found = values.iter().filter(|value| is_found(value));
+    let sum = found.into_iter().try_fold(Term::Int(0), |sum, value| add(&sum, value));
+    sum.map(|sum| vec![sum]).ok_or_else(|| NativeError::new("badarith"))
+}
+
+fn plist_sum(values: &[Term]) -> Result<Vec<Term>, NativeError> {
+    let mut sums = BTreeMap::new();
+    let mut pairs = Vec::new();
+    flatten(values, &mut pairs);
+    for pair in pairs {
+        let Term::Tuple(items) = pair else { return Err(NativeError::new("function_clause")) };
+        let [name, value] = items.as_slice() else { return Err(NativeError::new("function_clause")) };
+        let so_far = sums.entry(Key(name.clone())).or_insert(Term::Int(0));
+        *so_far = add(so_far, value).ok_or_else(|| NativeError::new("badarith"))?;
+    }
+    Ok(sums.into_iter().map(|(name, sum)| Term::pair(name.0, sum)).collect())
+}
+
+/// Takes the elements out of lists within lists.
+fn flatten(values: &[Term], out: &mut Vec<Term>) {
+    for value in values {
+        match list_items(value) {
+            Some(items) => flatten(&items, out),
+            None => out.push(value.clone()),
+        }
+    }
+}
+
+fn to_integer(value: &Term) -> Result<Term, NativeError> {
+    if matches!(value, Term::Int(_) | Term::Big(_)) {
+        return Ok(value.clone());
+    }
+    let text = value.as_text().ok_or_else(|| NativeError::new("function_clause"))?;
+    parse_int(&text).ok_or_else(|| NativeError(format!("{{badarg,{value}}}")))
+}
+
+fn count(values: &[Term]) -> Term {
+    values.iter().fold(Term::Int(0), |count, value| {
+        let is_count = matches!(value, Term::Int(_) | Term::Big(_));
+        let more = if is_count { value.clone() } else { Term::Int(1) };
+        add(&count, &more).unwrap_or(count)
+    })
+}

@@ -1,0 +1,258 @@
+//! The course of a job, as a state machine.
+//!
+//! Its owner gives it keys and answers, and carries out the orders that [`JobRun::next_order`]
+//! yields. Answers may be late, doubled or missing; only the answer to the newest attempt at a part
+//! counts, and all of it at once.
+//!
+//! ```text
+//!   keys ──▶ part stage ──▶ part stage ──▶ reduce stage ──▶ part stage ──▶ ...
+//! ```
+//!
+//! Invariants:
+//! * The results of a part count once. A part goes on where its last counted results ended.
+//! * A part begins only if the stages behind it have room, so waiting values are bounded. The last
+//!   part stage in front of a reduce stage always has room in it: the reduce phase shrinks what it
+//!   holds, or the job fails.
+//! * `End` is the last order. After it, nothing that the owner says has an effect.
+
+mod order;
+mod progress;
+mod stage;
+
+pub use order::{Attempt, Order, RunLimits, Source, Work};
+
+use crate::job::{Phase, asks_for_prereduce};
+use crate::{Failure, Input, Job, PhaseFailure};
+use bytes::Bytes;
+use ombak_types::etf::Term;
+use stage::{PartStage, ReduceStage, Stage, Waiting};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A job that runs.
+pub struct JobRun {
+    limits: RunLimits,
+    /// Whether the client gets the results of each phase.
+    keeps: Vec<bool>,
+    stages: Vec<Stage>,
+    /// The parts that run: their stage, the newest attempt and what it was ordered to do.
+    parts: BTreeMap<u64, Running>,
+    parts_made: u64,
+    attempts_made: u64,
+    are_keys_done: bool,
+    orders: VecDeque<Order>,
+    has_ended: bool,
+}
+
+struct Running {
+    stage: usize,
+    number: u64,
+    waiting: Waiting,
+}
+
+impl JobRun {
+    /// Begins a job.
+    pub fn new(job: &Job, source: Source, limits: RunLimits) -> Self {
+        let mut stages: Vec<Stage> = job.phases.iter().enumerate().map(|(index, phase)| stage(index, phase)).collect();
+        if let Source::Shares(count) = source {
+            // Without a phase that reads objects in front, a stage only finds the keys.
+            if !matches!(stages.first(), Some(Stage::Parts(_))) {
+                stages.insert(0, Stage::Parts(PartStage::default()));
+            }
+            if let Some(Stage::Parts(first)) = stages.first_mut() {
+                let shares =
+                    (0..count).map(|share| Waiting { part: None, work: Work::Share(share), from: None, losses: 0 });
+                first.waiting = shares.collect();
+            }
+        }
+        let mut run = Self {
+            limits,
+            keeps: job.phases.iter().map(Phase::keep).collect(),
+            stages,
+            parts: BTreeMap::new(),
+            parts_made: 0,
+            attempts_made: 0,
+            are_keys_done: matches!(source, Source::Shares(_)),
+            orders: VecDeque::new(),
+            has_ended: false,
+        };
+        run.choose_prereduces(job);
+        run.go_on();
+        run
+    }
+
+    /// What to do next; `None` until an answer or more keys come.
+    pub fn next_order(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+
+    /// Whether the job has ended.
+    pub const fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Whether there is room for more keys. Keys that come nevertheless are taken.
+    pub fn wants_keys(&self) -> bool {
+        !self.has_ended
+            && !self.are_keys_done
+            && match self.stages.first() {
+                Some(Stage::Parts(first)) => first.waiting_bytes < self.limits.waiting_bytes_max,
+                Some(Stage::Reduce(_)) => self.waiting_behind(None) < self.limits.waiting_bytes_max,
+                None => true,
+            }
+    }
+
+    /// Takes keys.
+    pub fn add_keys(&mut self, keys: Vec<Input>) {
+        if self.has_ended || self.are_keys_done {
+            return;
+        }
+        if let Some(Stage::Parts(first)) = self.stages.first_mut() {
+            first.add_keys(keys, &self.limits);
+        } else {
+            self.pass_on(0, keys.iter().map(Input::to_term).collect());
+        }
+        self.go_on();
+    }
+
+    /// No more keys come.
+    pub fn end_keys(&mut self) {
+        self.are_keys_done = true;
+        self.go_on();
+    }
+
+    /// An attempt gave results. With `from`, more of the part is left, behind that place.
+    pub fn part_done(&mut self, attempt: Attempt, results: Vec<Term>, from: Option<Bytes>) {
+        let Some(mut running) = self.take_running(attempt) else { return };
+        let next = running.stage + 1;
+        let phase = match &self.stages[running.stage] {
+            Stage::Parts(stage) => stage.phase,
+            Stage::Reduce(_) => None,
+        };
+        if let (Some(from), Some(Stage::Parts(stage))) = (from, self.stages.get_mut(running.stage)) {
+            running.waiting.from = Some(from);
+            running.waiting.losses = 0;
+            stage.put_back(running.waiting);
+        }
+        self.give(phase.or(self.keeps.is_empty().then_some(0)), &results);
+        self.pass_on(next, results);
+        self.go_on();
+    }
+
+    /// An attempt has no answer and will have none, as when its node died. The part is tried again.
+    pub fn part_lost(&mut self, attempt: Attempt) {
+        let Some(mut running) = self.take_running(attempt) else { return };
+        running.waiting.losses += 1;
+        if running.waiting.losses >= self.limits.attempts_max {
+            return self.end(Err(Failure::Other("no node could do a part of the job".to_owned())));
+        }
+        if let Some(Stage::Parts(stage)) = self.stages.get_mut(running.stage) {
+            stage.put_back(running.waiting);
+        }
+        self.go_on();
+    }
+
+    /// An attempt found that the job cannot succeed, as when a function threw.
+    pub fn part_failed(&mut self, attempt: Attempt, failure: Failure) {
+        if self.take_running(attempt).is_some() {
+            self.end(Err(failure));
+        }
+    }
+
+    /// A call that was ordered gave results, or failed.
+    pub fn reduced(&mut self, phase: usize, results: Result<Vec<Term>, Failure>) {
+        if self.has_ended {
+            return;
+        }
+        let stages = self.stages.iter_mut();
+        let mut reducing = stages.filter_map(|stage| match stage {
+            Stage::Reduce(stage) if stage.phase == phase && stage.call_bytes.is_some() => Some(stage),
+            _ => None,
+        });
+        match (reducing.next(), results) {
+            (Some(stage), Ok(results)) => {
+                stage.end_call(results);
+                self.go_on();
+            }
+            (Some(_), Err(failure)) => self.end(Err(failure)),
+            (None, _) => {}
+        }
+    }
+
+    /// The job ends without success: its time is over, its client left, or its inputs failed.
+    pub fn stop(&mut self, failure: Failure) {
+        self.end(Err(failure));
+    }
+
+    /// Says for each part stage whether its results are reduced before they travel.
+    fn choose_prereduces(&mut self, job: &Job) {
+        for index in 0..self.stages.len() {
+            let Some(Stage::Reduce(reduce)) = self.stages.get(index + 1) else { continue };
+            let (phase, only_once) = (reduce.phase, reduce.batching.only_once);
+            let Some(Stage::Parts(parts)) = self.stages.get_mut(index) else { continue };
+            let asked = match parts.phase.and_then(|phase| job.phases.get(phase)) {
+                Some(Phase::Map { arg, .. }) => asks_for_prereduce(arg),
+                _ => None,
+            };
+            let is_regroupable =
+                matches!(job.phases.get(phase), Some(Phase::Reduce { function, .. }) if function.is_regroupable());
+            let is_kept = parts.phase.is_some_and(|phase| job.phases[phase].keep());
+            let wanted = asked.unwrap_or(is_regroupable || self.limits.always_prereduce);
+            parts.prereduce = (wanted && !only_once && !is_kept).then_some(phase);
+        }
+    }
+
+    fn take_running(&mut self, attempt: Attempt) -> Option<Running> {
+        if self.has_ended || self.parts.get(&attempt.part)?.number != attempt.number {
+            return None;
+        }
+        let mut running = self.parts.remove(&attempt.part)?;
+        running.waiting.part = Some(attempt.part);
+        if let Some(Stage::Parts(stage)) = self.stages.get_mut(running.stage) {
+            stage.running -= 1;
+        }
+        Some(running)
+    }
+
+    /// Gives results of a kept phase to the client.
+    fn give(&mut self, phase: Option<usize>, values: &[Term]) {
+        let Some(phase) = phase else { return };
+        let keep = self.keeps.is_empty() || self.keeps.get(phase) == Some(&true);
+        if keep && !values.is_empty() {
+            self.orders.push_back(Order::Give { phase, values: values.to_vec() });
+        }
+    }
+
+    /// Hands values to a stage. Behind the last one they are dropped.
+    fn pass_on(&mut self, stage: usize, values: Vec<Term>) {
+        if self.stages.is_empty() {
+            return self.give(Some(0), &values);
+        }
+        match self.stages.get_mut(stage) {
+            Some(Stage::Reduce(reduce)) => reduce.add(values),
+            Some(Stage::Parts(parts)) => {
+                let keys: Result<Vec<Input>, &Term> =
+                    values.iter().map(|value| Input::from_term(value).ok_or(value)).collect();
+                match keys {
+                    Ok(keys) => parts.add_keys(keys, &self.limits),
+                    Err(value) => {
+                        let phase = parts.phase.unwrap_or_default();
+                        let error = format!("{{bad_input,{value}}}");
+                        self.end(Err(Failure::Phase(PhaseFailure::of_reduce(phase, &error))));
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+fn stage(index: usize, phase: &Phase) -> Stage {
+    if phase.reads_objects() {
+        Stage::Parts(PartStage::of_phase(index))
+    } else {
+        Stage::Reduce(ReduceStage::new(index, phase.batching()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! The stages of a job: what waits for a phase, and what it has made so far.
+
+use super::order::{RunLimits, Work};
+use crate::term::bytes_held;
+use crate::{Batching, Input};
+use bytes::Bytes;
+use ombak_types::etf::Term;
+use std::collections::VecDeque;
+
+/// A stage. Values go from each stage to the next.
+pub(super) enum Stage {
+    /// Keys are found, or objects are read, near the data.
+    Parts(PartStage),
+    /// Lists are reduced, where the job is run.
+    Reduce(ReduceStage),
+}
+
+/// A part that does not run yet.
+pub(super) struct Waiting {
+    /// The part's number, if an attempt at it was made before.
+    pub(super) part: Option<u64>,
+    pub(super) work: Work,
+    pub(super) from: Option<Bytes>,
+    /// How often the part was lost since its last results.
+    pub(super) losses: u32,
+}
+
+/// A stage that runs parts.
+#[derive(Default)]
+pub(super) struct PartStage {
+    /// The phase; `None` for a stage that only finds the keys.
+    pub(super) phase: Option<usize>,
+    /// The phase that reduces the results of parts before they travel.
+    pub(super) prereduce: Option<usize>,
+    /// Parts that wait.
+    pub(super) waiting: VecDeque<Waiting>,
+    /// Keys that are not enough for a part yet.
+    keys: Vec<Input>,
+    /// The bytes of all that waits.
+    pub(super) waiting_bytes: usize,
+    /// How many parts run.
+    pub(super) running: usize,
+}
+
+impl PartStage {
+    /// Creates the stage of a map or link phase.
+    pub(super) fn of_phase(phase: usize) -> Self {
+        Self { phase: Some(phase), ..Self::default() }
+    }
+
+    /// Takes keys, and makes parts of them.
+    pub(super) fn add_keys(&mut self, keys: Vec<Input>, limits: &RunLimits) {
+        for key in keys {
+            self.waiting_bytes += key_bytes(&key);
+            self.keys.push(key);
+            if self.keys.len() >= limits.keys_per_part_max {
+                self.end_part();
+            }
+        }
+    }
+
+    /// Makes a part of the keys that are left.
+    pub(super) fn end_part(&mut self) {
+        if !self.keys.is_empty() {
+            let work = Work::Keys(std::mem::take(&mut self.keys));
+            self.waiting.push_back(Waiting { part: None, work, from: None, losses: 0 });
+        }
+    }
+
+    /// Takes a part that waits. If so much waits that no more comes, a few keys are a part too.
+    pub(super) fn take(&mut self, limits: &RunLimits) -> Option<Waiting> {
+        if self.waiting.is_empty() && self.waiting_bytes >= limits.waiting_bytes_max {
+            self.end_part();
+        }
+        let taken = self.waiting.pop_front()?;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(work_bytes(&taken.work));
+        Some(taken)
+    }
+
+    /// Puts a part in front of all others.
+    pub(super) fn put_back(&mut self, part: Waiting) {
+        self.waiting_bytes += work_bytes(&part.work);
+        self.waiting.push_front(part);
+    }
+
+    /// Whether nothing waits or runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.keys.is_empty() && self.running == 0
+    }
+}
+
+/// A stage that reduces.
+#[derive(Default)]
+pub(super) struct ReduceStage {
+    pub(super) phase: usize,
+    pub(super) batching: Batching,
+    /// The results of the last call.
+    pub(super) state: Vec<Term>,
+    state_bytes: usize,
+    /// Values that no call has got.
+    pub(super) values: Vec<Term>,
+    pub(super) values_bytes: usize,
+    /// Whether a call is being made, and how many bytes it was given.
+    pub(super) call_bytes: Option<usize>,
+    /// Whether a call was made.
+    pub(super) was_called: bool,
+    pub(super) is_done: bool,
+}
+
+impl ReduceStage {
+    pub(super) fn new(phase: usize, batching: Batching) -> Self {
+        Self { phase, batching, ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, values: Vec<Term>) {
+        self.values_bytes += values.iter().map(bytes_held).sum::<usize>();
+        self.values.extend(values);
+    }
+
+    /// The bytes of all that the stage holds.
+    pub(super) fn bytes(&self) -> usize {
+        self.state_bytes + self.values_bytes + self.call_bytes.unwrap_or(0)
+    }
+
+    /// Whether there is enough for a call before the last one.
+    pub(super) fn is_call_due(&self, limits: &RunLimits) -> bool {
+        let values_min = self.batching.values_min.unwrap_or(limits.reduce_values_min).max(1);
+        self.call_bytes.is_none() && !self.batching.only_once && self.values.len() >= values_min
+    }
+
+    /// Begins a call: the list for the function, the results of the last call first.
+    pub(super) fn begin_call(&mut self) -> Vec<Term> {
+        self.call_bytes = Some(self.state_bytes + self.values_bytes);
+        self.was_called = true;
+        let mut list = std::mem::take(&mut self.state);
+        list.append(&mut self.values);
+        (self.state_bytes, self.values_bytes) = (0, 0);
+        list
+    }
+
+    /// Takes the results of the call.
+    pub(super) fn end_call(&mut self, results: Vec<Term>) {
+        self.state_bytes = results.iter().map(bytes_held).sum();
+        self.state = results;
+        self.call_bytes = None;
+    }
+}
+
+fn key_bytes(input: &Input) -> usize {
+    let key_data = input.key_data.as_ref().map_or(0, bytes_held);
+    size_of::<Input>() + input.key.len() + input.bucket.name.len() + input.bucket.bucket_type.len() + key_data
+}
+
+fn work_bytes(work: &Work) -> usize {
+    match work {
+        Work::Keys(keys) => keys.iter().map(key_bytes).sum(),
+        Work::Share(_) => 0,
+    }
+}

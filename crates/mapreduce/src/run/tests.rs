@@ -1,0 +1,262 @@
+//! Tests of the course of a job. A world carries out its orders in any order, loses answers, gives
+//! them twice, and gives results in pieces; the results are those of the plain calculation.
+
+mod world;
+
+use super::*;
+use crate::{MapFunction, Mapper, ReduceFunction, Reducer, ScriptSource};
+use ombak_types::Bucket;
+use proptest::prelude::*;
+use std::time::Duration;
+use world::World;
+
+fn map(keep: bool) -> Phase {
+    Phase::Map { function: Mapper::Native(MapFunction::ObjectValue), arg: Term::atom("none"), keep }
+}
+
+fn reduce(function: ReduceFunction, keep: bool) -> Phase {
+    Phase::Reduce { function: Reducer::Native(function), arg: Term::atom("none"), keep }
+}
+
+fn script(arg: Term) -> Phase {
+    let function = Reducer::Script(ScriptSource::Source("function(v) { return v; }".to_owned()));
+    Phase::Reduce { function, arg, keep: true }
+}
+
+fn job(phases: Vec<Phase>) -> Job {
+    Job { inputs: crate::Inputs::Keys(Vec::new()), phases, timeout: Duration::from_secs(60) }
+}
+
+fn key(n: u32) -> Input {
+    Input::new(Bucket::untyped("b"), Bytes::from(format!("{n:04}")))
+}
+
+fn keys(count: u32) -> Vec<Input> {
+    (0..count).map(key).collect()
+}
+
+fn orders(run: &mut JobRun) -> Vec<Order> {
+    std::iter::from_fn(|| run.next_order()).collect()
+}
+
+fn attempt_of(order: &Order) -> Attempt {
+    match order {
+        Order::Run { attempt, .. } => *attempt,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn jobs() -> impl Strategy<Value = Vec<Phase>> {
+    use ReduceFunction::{CountInputs, SetUnion, Sort};
+    let keep = any::<bool>();
+    prop_oneof![
+        Just(Vec::new()),
+        keep.prop_map(|keep| vec![map(keep)]),
+        keep.prop_map(|keep| vec![reduce(CountInputs, keep)]),
+        (keep, keep).prop_map(|(a, b)| vec![map(a), reduce(CountInputs, b)]),
+        (keep, keep).prop_map(|(a, b)| vec![reduce(SetUnion, a), map(b)]),
+        (keep, keep, keep).prop_map(|(a, b, c)| vec![map(a), map(b), reduce(Sort, c)]),
+        (keep, keep, keep).prop_map(|(a, b, c)| vec![map(a), reduce(Sort, b), map(c), reduce(CountInputs, true)]),
+        keep.prop_map(|keep| vec![
+            map(keep),
+            script(crate::from_json(&serde_json::json!({"reduce_phase_only_1": true})))
+        ]),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn results_are_those_of_the_plain_calculation(
+        phases in jobs(),
+        count in 0_u32..60,
+        by_shares in any::<bool>(),
+        choices in prop::collection::vec(any::<u8>(), 1..400),
+        keys_per_part_max in 1_usize..8,
+        reduce_values_min in 1_usize..8,
+        parts_at_once_max in 1_usize..5,
+        waiting_bytes_max in prop_oneof![Just(1_usize), Just(2000), Just(1 << 20)],
+    ) {
+        let limits = RunLimits {
+            keys_per_part_max, reduce_values_min, parts_at_once_max, waiting_bytes_max, attempts_max: world::LOSSES_MAX + 1,
+            ..RunLimits::default()
+        };
+        let job = job(phases);
+        let mut world = World::new(&job, keys(count), &choices, limits);
+        let found = world.run(by_shares);
+        prop_assert_eq!(found, world.expected());
+        prop_assert!(world.parts_at_once <= parts_at_once_max);
+    }
+}
+
+#[test]
+fn a_reduce_phase_without_inputs_is_called_once() {
+    let job = job(vec![map(false), reduce(ReduceFunction::CountInputs, true)]);
+    for source in [Source::Keys, Source::Shares(0)] {
+        let mut run = JobRun::new(&job, source, RunLimits::default());
+        run.end_keys();
+        assert_eq!(orders(&mut run), [Order::Reduce { phase: 1, values: vec![] }]);
+        run.reduced(1, Ok(vec![Term::Int(0)]));
+        let given = Order::Give { phase: 1, values: vec![Term::Int(0)] };
+        assert_eq!(orders(&mut run), [given, Order::End(Ok(()))]);
+    }
+}
+
+#[test]
+fn an_answer_counts_once_and_only_from_the_newest_attempt() {
+    let job = job(vec![map(true)]);
+    let mut run = JobRun::new(&job, Source::Shares(1), RunLimits::default());
+    let first = attempt_of(&orders(&mut run)[0]);
+    run.part_lost(first);
+    let again = orders(&mut run);
+    let second = attempt_of(&again[0]);
+    assert_eq!(first.part, second.part);
+    // The node that was taken for dead answers after all.
+    run.part_done(first, vec![Term::Int(1)], None);
+    run.part_lost(first);
+    run.part_failed(first, Failure::Timeout);
+    assert_eq!(orders(&mut run), []);
+    run.part_done(second, vec![Term::Int(2)], None);
+    let given = Order::Give { phase: 0, values: vec![Term::Int(2)] };
+    assert_eq!(orders(&mut run), [given, Order::End(Ok(()))]);
+    run.part_done(second, vec![Term::Int(2)], None);
+    assert_eq!(orders(&mut run), []);
+}
+
+#[test]
+fn a_part_goes_on_where_its_last_results_ended() {
+    let job = job(vec![map(true)]);
+    let mut run = JobRun::new(&job, Source::Shares(1), RunLimits::default());
+    let first = attempt_of(&orders(&mut run)[0]);
+    run.part_done(first, vec![Term::Int(1)], Some(Bytes::from_static(b"m")));
+    let next = orders(&mut run);
+    assert_eq!(next[0], Order::Give { phase: 0, values: vec![Term::Int(1)] });
+    let Order::Run { attempt, from: Some(from), .. } = &next[1] else { panic!("{next:?}") };
+    assert_eq!(from, "m");
+    // A piece that is lost begins there again, and the results before it stay.
+    run.part_lost(*attempt);
+    let Order::Run { attempt, from: Some(from), .. } = &orders(&mut run)[0] else { panic!("no attempt") };
+    assert_eq!(from, "m");
+    run.part_done(*attempt, vec![], None);
+    assert_eq!(orders(&mut run), [Order::End(Ok(()))]);
+}
+
+#[test]
+fn a_part_that_is_always_lost_fails_the_job() {
+    let job = job(vec![map(true)]);
+    let limits = RunLimits { attempts_max: 3, ..RunLimits::default() };
+    let mut run = JobRun::new(&job, Source::Shares(2), limits);
+    let first = orders(&mut run);
+    let (lost, other) = (attempt_of(&first[0]), attempt_of(&first[1]));
+    run.part_lost(lost);
+    for _ in 0..2 {
+        let again = attempt_of(&orders(&mut run)[0]);
+        run.part_lost(again);
+    }
+    let last = orders(&mut run);
+    assert_eq!(last[0], Order::Stop(other), "the other part is stopped");
+    assert!(matches!(&last[1..], [Order::End(Err(Failure::Other(_)))]));
+}
+
+#[test]
+fn a_failure_ends_the_job_and_nothing_follows() {
+    let job = job(vec![map(true), reduce(ReduceFunction::CountInputs, true)]);
+    let failure = Failure::Phase(PhaseFailure::of_reduce(0, "x"));
+    let mut run = JobRun::new(&job, Source::Shares(2), RunLimits::default());
+    let parts = orders(&mut run);
+    run.part_failed(attempt_of(&parts[0]), failure.clone());
+    assert_eq!(orders(&mut run), [Order::Stop(attempt_of(&parts[1])), Order::End(Err(failure))]);
+    run.part_done(attempt_of(&parts[1]), vec![Term::Int(1)], None);
+    run.add_keys(keys(3));
+    run.end_keys();
+    run.reduced(1, Ok(vec![]));
+    run.stop(Failure::Timeout);
+    assert_eq!(orders(&mut run), []);
+    assert!(run.has_ended() && !run.wants_keys());
+}
+
+#[test]
+fn what_is_no_key_fails_a_map_phase() {
+    let job = job(vec![map(false), map(true)]);
+    let mut run = JobRun::new(&job, Source::Shares(1), RunLimits::default());
+    let part = attempt_of(&orders(&mut run)[0]);
+    run.part_done(part, vec![Term::Int(1)], None);
+    let last = orders(&mut run);
+    assert!(matches!(&last[..], [Order::End(Err(Failure::Phase(PhaseFailure { phase: 1, .. })))]), "{last:?}");
+}
+
+#[test]
+fn a_reduce_phase_that_holds_too_much_fails_the_job() {
+    let limits = RunLimits { reduce_bytes_max: 10_000, ..RunLimits::default() };
+    let only_once = crate::from_json(&serde_json::json!({"reduce_phase_only_1": true}));
+    for phases in [vec![reduce(ReduceFunction::SetUnion, true)], vec![script(only_once)]] {
+        let mut run = JobRun::new(&job(phases), Source::Keys, limits);
+        for n in 0..1000 {
+            run.add_keys(vec![key(n)]);
+            for order in orders(&mut run) {
+                match order {
+                    Order::Reduce { phase, values } => run.reduced(phase, Ok(values)),
+                    Order::End(result) => {
+                        assert!(matches!(result, Err(Failure::Phase(PhaseFailure { phase: 0, .. }))), "{result:?}");
+                        assert!(n < 200);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert!(run.has_ended());
+    }
+}
+
+/// A few keys that are not enough for a part must not hold up the stage in front of them for ever.
+#[test]
+fn keys_that_fill_all_room_are_a_part() {
+    let limits = RunLimits { waiting_bytes_max: 1, ..RunLimits::default() };
+    let mut run = JobRun::new(&job(vec![map(false), map(true)]), Source::Shares(2), limits);
+    let parts = orders(&mut run);
+    run.part_done(attempt_of(&parts[0]), vec![key(1).to_term()], Some(Bytes::from_static(b"m")));
+    let next = orders(&mut run);
+    assert!(matches!(&next[0], Order::Run { map: Some(1), .. }), "{next:?}");
+}
+
+#[test]
+fn keys_wait_until_there_is_room() {
+    let limits =
+        RunLimits { parts_at_once_max: 1, keys_per_part_max: 2, waiting_bytes_max: 1000, ..RunLimits::default() };
+    let mut run = JobRun::new(&job(vec![map(true)]), Source::Keys, limits);
+    let mut taken = 0;
+    while run.wants_keys() {
+        run.add_keys(vec![key(taken)]);
+        taken += 1;
+    }
+    assert!(taken < 30, "{taken}");
+    let part = attempt_of(&orders(&mut run)[0]);
+    run.part_done(part, vec![], None);
+    let part = attempt_of(&orders(&mut run)[0]);
+    run.part_done(part, vec![], None);
+    assert!(run.wants_keys());
+}
+
+#[test]
+fn results_are_reduced_before_they_travel_only_where_that_changes_nothing() {
+    let asked = |wanted: bool| {
+        let arg = crate::from_json(&serde_json::json!({"prereduce": wanted}));
+        Phase::Map { function: Mapper::Native(MapFunction::ObjectValue), arg, keep: false }
+    };
+    let count = || reduce(ReduceFunction::CountInputs, true);
+    let user = || script(Term::atom("none"));
+    let only_once = || script(crate::from_json(&serde_json::json!({"reduce_phase_only_1": true})));
+    for (phases, expected) in [
+        (vec![map(false), count()], Some(1)),
+        (vec![map(true), count()], None),
+        (vec![count()], Some(0)),
+        (vec![map(false), user()], None),
+        (vec![asked(true), user()], Some(1)),
+        (vec![asked(false), count()], None),
+        (vec![asked(true), only_once()], None),
+        (vec![map(false), map(true)], None),
+    ] {
+        let mut run = JobRun::new(&job(phases.clone()), Source::Shares(1), RunLimits::default());
+        let Order::Run { prereduce, .. } = &orders(&mut run)[0] else { panic!("no part") };
+        assert_eq!(*prereduce, expected, "{phases:?}");
+    }
+}

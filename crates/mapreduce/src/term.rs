@@ -1,0 +1,27 @@
+//! The values of a job are Erlang's terms, as in Riak: functions that are built in compare and add
+//! terms, and a client may ask for results in Erlang's own encoding.
+
+mod json;
+mod number;
+mod order;
+mod size;
+
+pub(crate) use json::list_to_json;
+pub use json::{NotJson, from_json, to_json};
+pub(crate) use number::add;
+pub use order::{compare, order};
+pub use size::bytes_held;
+
+use ombak_types::etf::Term;
+
+/// The elements of a proper list, `String`s included. `None` for any other term.
+pub(crate) fn list_items(term: &Term) -> Option<Vec<Term>> {
+    match term {
+        Term::List(items) => Some(items.clone()),
+        Term::String(bytes) => Some(bytes.iter().map(|&byte| Term::Int(i64::from(byte))).collect()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
