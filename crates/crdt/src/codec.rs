@@ -9,6 +9,7 @@
 //! ```text
 //! state   = 01, kind, content           kind = 1 counter, 2 set, 3 map, 4 gset, 5 hll
 //! record  = 01, object clock, event, kind, delta
+//! change  = 01, 1, kind, request, 0 | 1 clock | 2, state without its version
 //! log     = 01, kind, folded, sealed, copy (object clocks), clock, precision or 0, segments,
 //!           sealed bytes, tail*
 //! number  = LEB128                      text = number of bytes, bytes
@@ -27,6 +28,11 @@
 //! map     = clock, fields, (clock, removal*)*       its delta = before, after, fields, …
 //! gset    = text*
 //! hll     = precision, 0, (gap, value)* | 1, text of 6 bits a register
+//! amount  = 2n for n, 2n - 1 for -n
+//! set op  = 1 add | 2 remove, text
+//! map op  = 1 remove (type, text) | 2 update (type, text), of the field's type:
+//!           amount, text and time (µs), map op*, 0 disable | 1 enable, set op*
+//! request = amount, set op*, map op*, text* or text*, of the kind
 //! ```
 //!
 //! Invariants: No length is trusted. A collection is at most as long as the bytes that are left,
@@ -35,6 +41,7 @@
 
 mod leaves;
 mod reader;
+mod requests;
 mod states;
 mod trees;
 mod writer;

@@ -19,6 +19,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod change;
 mod clock;
 mod codec;
 mod counter;
@@ -42,6 +43,7 @@ mod state;
 #[cfg(test)]
 mod testing;
 
+pub use change::Change;
 pub use clock::Clock;
 pub use counter::{Counter, CounterDelta};
 pub use delta::Delta;

@@ -99,6 +99,10 @@ pub enum Error {
     /// The object would have more siblings than `object.siblings.maximum`.
     #[error("{{too_many_siblings,{0}}}")]
     TooManySiblings(u32),
+    /// An operation on a data type is refused, and nothing of it is applied. Holds the Erlang term
+    /// that Riak answers, `{precondition,{not_present,<<"x">>}}` for instance.
+    #[error("{0}")]
+    OperationRefused(String),
     /// The time to live is invalid. Holds the given value and the allowed values.
     #[error("{0}")]
     BadTtl(String),

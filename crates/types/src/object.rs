@@ -70,6 +70,9 @@ pub struct Metadata {
     /// The time in Unix seconds after which the value is absent. `None` means that it does not
     /// expire. A tombstone never expires.
     pub expires_secs: Option<u32>,
+    /// The kind of values that are not replaced but changed by operations. 0 for plain bytes. Other
+    /// values have a form of their own, which clients never see.
+    pub kind: u16,
 }
 
 /// The value is an Erlang term in its external format, because an Erlang program stored it without
@@ -205,6 +208,7 @@ impl Metadata {
             val_encoding,
             extra,
             expires_secs,
+            kind,
         } = self;
         *vtag == other.vtag
             && *last_modified == other.last_modified
@@ -218,6 +222,7 @@ impl Metadata {
             && *indexes == other.indexes
             && *extra == other.extra
             && *expires_secs == other.expires_secs
+            && *kind == other.kind
     }
 }
 
@@ -439,10 +444,14 @@ impl Sibling {
                 }
             }
         }
-        // The time of expiry comes last and only where it exists, so that values without one keep
-        // the digest of earlier versions.
+        // The time of expiry and the kind come last and only where they exist, so that values
+        // without them keep the digest of earlier versions.
         if let Some(at) = m.expires_secs {
             h.number(u64::from(at));
+        }
+        if m.kind != 0 {
+            h.0.push(b'k');
+            h.number(u64::from(m.kind));
         }
         h.finish()
     }

@@ -78,6 +78,9 @@ mod rare {
     pub const EXTRA: u8 = 8;
     /// Only in version 2. Unix seconds, four bytes, big-endian
     pub const EXPIRES: u8 = 9;
+    /// The kind of a value that is not plain bytes: two bytes, big-endian, not 0. Programs that do
+    /// not know this part refuse the object, because its value is not what clients see.
+    pub const VALUE_KIND: u8 = 10;
 }
 
 /// Writes the head of `object` to `out`. The body is the values in the order of the siblings.
@@ -296,7 +299,8 @@ fn put_metadata(m: &Metadata, out: &mut Vec<u8>) {
         || !m.indexes.is_empty()
         || m.val_encoding != 0
         || !m.extra.is_empty()
-        || m.expires_secs.is_some();
+        || m.expires_secs.is_some()
+        || m.kind != 0;
     let flags = [
         (m.deleted, flag::DELETED),
         (m.dot.is_some(), flag::DOT),
@@ -356,6 +360,9 @@ fn put_rare(m: &Metadata, out: &mut Vec<u8>) {
     }
     if let Some(at) = m.expires_secs {
         part(rare::EXPIRES, &[&at.to_be_bytes()]);
+    }
+    if m.kind != 0 {
+        part(rare::VALUE_KIND, &[&m.kind.to_be_bytes()]);
     }
     out.push(rare::END);
 }
@@ -520,6 +527,11 @@ impl Reader<'_> {
                     let at = self.bytes()?;
                     let at = at[..].try_into().map_err(|_| Corrupt("time of expiry"))?;
                     m.expires_secs = Some(u32::from_be_bytes(at));
+                }
+                rare::VALUE_KIND => {
+                    let kind = self.bytes()?;
+                    let kind = kind[..].try_into().map(u16::from_be_bytes).ok().filter(|kind| *kind != 0);
+                    m.kind = kind.ok_or(Corrupt("kind of a value"))?;
                 }
                 _ => return Err(Corrupt("unknown part")),
             }

@@ -37,10 +37,14 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
         any::<bool>(),
         prop::option::of(any_dot()),
         any::<u8>(),
-        (prop::collection::vec(extra, 0..2), prop::option::of(any::<u32>())),
+        (
+            prop::collection::vec(extra, 0..2),
+            prop::option::of(any::<u32>()),
+            prop_oneof![3 => Just(0), 1 => any::<u16>()],
+        ),
     )
         .prop_map(
-            |(texts, vtag, at, links, user_meta, indexes, deleted, dot, val_encoding, (extra, expires_secs))| {
+            |(texts, vtag, at, links, user_meta, indexes, deleted, dot, val_encoding, (extra, expires_secs, kind))| {
                 Metadata {
                     content_type: texts.0,
                     charset: texts.1,
@@ -55,6 +59,7 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
                     val_encoding,
                     extra,
                     expires_secs,
+                    kind,
                 }
             },
         )

@@ -17,6 +17,8 @@ const RESOURCES: &[&[Path]] = &[
     props::PATHS,
     buckets::PATHS,
     type_props::PATHS,
+    data_type::PATHS,
+    counter::PATHS,
     root::PATHS,
     ping::PATHS,
     stats::PATHS,

@@ -40,6 +40,7 @@ pub(super) fn get(body: &Bytes) -> Result<Option<(GetRequest, GetView)>, Refusal
         sloppy_quorum: req.sloppy_quorum.unwrap_or(true),
         timeout: timeout(req.timeout),
         head: req.head.unwrap_or(false),
+        as_stored: false,
     };
     let view = GetView {
         if_modified: req.if_modified.map(decode_clock).transpose()?,
@@ -76,6 +77,7 @@ pub(super) fn put(body: &Bytes) -> Result<PutRequest, Refusal> {
         condition,
         return_body: req.return_body.unwrap_or(false),
         return_head: req.return_head.unwrap_or(false),
+        operation: None,
     };
     let object = Object { clock, siblings: vec![sibling(body, &req.content.unwrap_or_default())?] };
     Ok(PutRequest { bucket, key, object, options })

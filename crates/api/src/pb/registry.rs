@@ -5,7 +5,7 @@
 
 use super::handler::Handler;
 use super::refusal::Refusal;
-use super::{bucket, cs_bucket, index, listing, message, object, server_info, unsupported};
+use super::{bucket, counters, cs_bucket, datatypes, index, listing, message, object, server_info, unsupported};
 use ombak_proto::Frame;
 use ombak_proto::code::{self, Direction, Service};
 
@@ -17,6 +17,8 @@ const FEATURES: &[&[Handler]] = &[
     index::HANDLERS,
     cs_bucket::HANDLERS,
     bucket::HANDLERS,
+    datatypes::HANDLERS,
+    counters::HANDLERS,
     unsupported::HANDLERS,
 ];
 

@@ -4,27 +4,16 @@
 //! A feature that comes to exist registers its messages in a module of its own, and they leave this
 //! one.
 
-use super::handler::{Exchange, Handler, Immediate, Request};
-use super::message::bucket;
+use super::handler::{Exchange, Handler};
 use super::refusal::Refusal;
-use crate::access::{Access, Permission};
 use crate::jobs::JobClass;
-use bytes::Bytes;
 use ombak_proto::code;
-use ombak_proto::messages::{DtFetchReq, DtUpdateReq, RpbCounterUpdateReq};
 use ombak_types::Error;
-use ombak_types::etf::BinaryText;
-use ombak_types::names::DEFAULT_TYPE;
-use ombak_types::props::DataType;
 
 /// The messages that are refused.
 pub(super) const HANDLERS: &[Handler] = &[
     Handler::bare(code::START_TLS, start_tls),
     Handler::bare(code::MAP_RED_REQ, map_reduce),
-    Handler::immediate::<RpbCounterUpdateReq>(code::COUNTER_UPDATE_REQ),
-    Handler::bare(code::COUNTER_GET_REQ, counter_get),
-    Handler::immediate::<DtFetchReq>(code::DT_FETCH_REQ),
-    Handler::immediate::<DtUpdateReq>(code::DT_UPDATE_REQ),
     Handler::bare(code::FETCH_REQ, queue),
     Handler::bare(code::PUSH_REQ, queue),
     Handler::bare(code::MEMBERSHIP_REQ, not_supported),
@@ -57,79 +46,4 @@ fn queue(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
 
 fn not_supported(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
     Err(Refusal::new("not_supported"))
-}
-
-fn counter_get(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    Err(counters_unsupported())
-}
-
-impl Request for RpbCounterUpdateReq {
-    fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Put, None, &self.bucket))
-    }
-}
-
-impl Immediate for RpbCounterUpdateReq {
-    fn serve(self, exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-        let props = exchange.ctx.kv.buckets().props(&bucket(None, self.bucket)?)?;
-        Err(if props.allow_mult {
-            counters_unsupported()
-        } else {
-            Refusal::new("\"Counters require bucket property 'allow_mult=true'\"")
-        })
-    }
-}
-
-/// Riak prints this text with `~p`, which puts it in quotes (docs/riak/pb-api.md §1.1).
-fn counters_unsupported() -> Refusal {
-    Refusal::new("\"Counters are not supported\"")
-}
-
-impl Request for DtFetchReq {
-    fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Get, Some(&self.r#type), &self.bucket))
-    }
-}
-
-impl Immediate for DtFetchReq {
-    fn serve(self, exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-        refuse_data_type(exchange, self.r#type, self.bucket)
-    }
-}
-
-impl Request for DtUpdateReq {
-    fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Put, Some(&self.r#type), &self.bucket))
-    }
-}
-
-impl Immediate for DtUpdateReq {
-    fn serve(self, exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-        refuse_data_type(exchange, self.r#type, self.bucket)
-    }
-}
-
-fn refuse_data_type(exchange: &Exchange<'_, '_>, bucket_type: Bytes, name: Bytes) -> Result<(), Refusal> {
-    if bucket_type == DEFAULT_TYPE {
-        return Err(counters_unsupported());
-    }
-    let bucket = bucket(Some(bucket_type), name)?;
-    let props = exchange.ctx.kv.buckets().props(&bucket).map_err(|error| match error {
-        Error::NoType(bucket) => Refusal::new(format!("Error no bucket type `{}`", BinaryText(&bucket.bucket_type))),
-        other => other.into(),
-    })?;
-    Err(Refusal::new(match props.datatype {
-        None => "`undefined` is not a supported type".to_owned(),
-        Some(datatype) => format!("Bucket datatype `{}` is not a supported type", word(datatype)),
-    }))
-}
-
-fn word(datatype: DataType) -> &'static str {
-    match datatype {
-        DataType::Counter => "counter",
-        DataType::Set => "set",
-        DataType::Map => "map",
-        DataType::Hll => "hll",
-        DataType::Gset => "gset",
-    }
 }

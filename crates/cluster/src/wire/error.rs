@@ -65,6 +65,8 @@ mod kind {
     pub const STORAGE: u8 = 26;
     pub const STOPPING: u8 = 27;
     pub const INSUFFICIENT_VNODES_AVAILABLE: u8 = 28;
+    /// text term
+    pub const OPERATION_REFUSED: u8 = 29;
 }
 
 /// The kinds of failures of a store, by their number on the wire.
@@ -161,6 +163,7 @@ pub fn encode_error(error: &Error) -> Body {
             out.varint(*bytes_max);
         }
         Error::TooManySiblings(count) => out.counts(kind::TOO_MANY_SIBLINGS, &[*count]),
+        Error::OperationRefused(term) => out.texts(kind::OPERATION_REFUSED, &[term]),
         Error::BadTtl(text) => out.texts(kind::BAD_TTL, &[text]),
         Error::BadClock(text) => out.texts(kind::BAD_CLOCK, &[text]),
         Error::Unsupported(text) => out.texts(kind::UNSUPPORTED, &[text]),
@@ -240,6 +243,7 @@ fn read_error(kind: u8, r: &mut Reader<'_>) -> Result<Error, Malformed> {
         kind::KEY_TOO_LARGE => Error::KeyTooLarge,
         kind::TOO_LARGE => Error::TooLarge { bytes: r.varint()?, bytes_max: r.varint()? },
         kind::TOO_MANY_SIBLINGS => Error::TooManySiblings(r.varint32()?),
+        kind::OPERATION_REFUSED => Error::OperationRefused(text(r)?),
         kind::BAD_TTL => Error::BadTtl(text(r)?),
         kind::BAD_CLOCK => Error::BadClock(text(r)?),
         kind::UNSUPPORTED => Error::Unsupported(text(r)?),

@@ -9,6 +9,7 @@
 //!         7 timeout                             varint microseconds
 //!         8 if_none_match                       empty
 //!         9 if_not_modified                     a clock as clients get it
+//!        10 operation                           the number of the kind, varint
 //! ```
 //!
 //! An option that is not there is the bucket's property.
@@ -43,6 +44,8 @@ mod tag {
     pub const TIMEOUT_US: u8 = 7;
     pub const IF_NONE_MATCH: u8 = 8;
     pub const IF_NOT_MODIFIED: u8 = 9;
+    /// A program that does not know the tag refuses the put; it would store the operation.
+    pub const OPERATION: u8 = 10;
 }
 
 /// A value up to this length is copied out of the message. A coordinator keeps the value until the
@@ -80,6 +83,7 @@ fn put_options(options: &PutOptions, out: &mut Writer) {
         sync_on_write,
         timeout,
         condition,
+        operation,
         sloppy_quorum: _,
         asis: _,
         return_body: _,
@@ -104,6 +108,9 @@ fn put_options(options: &PutOptions, out: &mut Writer) {
         PutCondition::None => {}
         PutCondition::IfNoneMatch => out.field(tag::IF_NONE_MATCH, &[]),
         PutCondition::IfNotModified(clock) => out.field(tag::IF_NOT_MODIFIED, &stored_object::encode_clock(clock)),
+    }
+    if let Some(kind) = operation {
+        out.number_field(tag::OPERATION, u64::from(*kind));
     }
     out.end_fields();
 }
@@ -151,6 +158,10 @@ fn read_options(reader: &mut Reader<'_>, options: &mut PutOptions) -> Result<(),
             tag::IF_NOT_MODIFIED => {
                 let clock = stored_object::decode_clock(&content.rest()?);
                 options.condition = PutCondition::IfNotModified(clock.map_err(|_| Malformed("its clock"))?);
+            }
+            tag::OPERATION => {
+                let kind = u16::try_from(content.varint()?).map_err(|_| Malformed("the kind of an operation"))?;
+                options.operation = Some(kind);
             }
             _ => return Ok(Field::Unknown),
         }

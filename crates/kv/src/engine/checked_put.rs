@@ -6,10 +6,11 @@ use super::engine::{Engine, refuse_consistent};
 use super::write_kind::WriteKind;
 use crate::coordination::put::{PutActions, PutCore, PutPlan};
 use crate::coordination::{effective_n, expiry};
-use crate::hooks::ValueKind;
+use crate::hooks::{ValueKind, unknown};
 use crate::interface::PutRequest;
 use crate::partition::Partition;
 use crate::replica::RequestReplicas;
+use bytes::Bytes;
 use ombak_ring::placement::Placement;
 use ombak_types::error::PrecommitReason;
 use ombak_types::props::Hook;
@@ -21,8 +22,10 @@ use std::sync::Arc;
 /// A write that nothing speaks against. Nothing was stored yet.
 pub(super) struct CheckedPut<'a> {
     pub(super) props: &'a BucketProps,
-    /// The kind of the bucket's values; `None` for plain values.
+    /// The kind of the value that the put is an operation on; `None` for a plain put.
     pub(super) values: Option<&'a dyn ValueKind>,
+    /// The operation that the put of a value is, if it is not one itself.
+    pub(super) operation: Option<Bytes>,
     /// The kind that the request asks for.
     pub(super) asked_kind: WriteKind,
     /// The kind that is executed.
@@ -37,6 +40,9 @@ pub(super) struct CheckedPut<'a> {
     /// What the coordinator has asked for so far.
     pub(super) asked: PutActions,
 }
+
+/// The kind of the value that a put is an operation on, and the operation if the put has a value.
+type PutOperation<'a> = (Option<&'a dyn ValueKind>, Option<Bytes>);
 
 /// The nodes that a write goes to.
 pub(super) struct PutNodes {
@@ -68,7 +74,8 @@ impl Engine {
         for filter in &self.config.hooks.filters {
             filter.before_put(&request.bucket, key, props, &mut request.object)?;
         }
-        let asked_kind = WriteKind::of(request, props)?;
+        let (values, operation) = self.operation(props, request)?;
+        let asked_kind = if values.is_some() { WriteKind::Coordinated } else { WriteKind::of(request, props)? };
         // Copies without a clock cannot tell which of two puts has seen the other.
         let is_conditional_write_once = expectation.is_some() && asked_kind == WriteKind::WriteOnce;
         let kind = if is_conditional_write_once { WriteKind::Coordinated } else { asked_kind };
@@ -80,8 +87,21 @@ impl Engine {
         }
         let (partition, key) = self.locate(&request.bucket, key, nodes.home)?;
         let (core, asked) = PutCore::start(plan, &nodes.replicas.list);
-        let values = self.config.hooks.kind_of(props).map(|kind| &**kind);
-        Ok(CheckedPut { props, values, asked_kind, kind, now, nodes, partition, key, core, asked })
+        Ok(CheckedPut { props, values, operation, asked_kind, kind, now, nodes, partition, key, core, asked })
+    }
+
+    /// The kind of the value that a put is an operation on, and the operation that it is if it is a
+    /// plain put. `None` for a put that replaces values.
+    fn operation<'a>(&'a self, props: &BucketProps, request: &PutRequest) -> Result<PutOperation<'a>, Error> {
+        let hooks = &self.config.hooks;
+        if let Some(number) = request.options.operation {
+            let kind = hooks.numbered(number).ok_or_else(|| unknown(number))?;
+            return Ok((Some(&**kind), None));
+        }
+        let Some(kind) = hooks.kind_of(props) else { return Ok((None, None)) };
+        let value = request.object.siblings.first().filter(|value| !value.meta.deleted);
+        let operation = value.and_then(|value| kind.operation_of(props, value));
+        Ok(if operation.is_some() { (Some(&**kind), operation) } else { (None, None) })
     }
 
     /// The nodes of a write, and how many of them must store it.

@@ -9,6 +9,7 @@ use super::put_run::{Others, Version};
 use super::stored_form::StoredForm;
 use super::write_kind::WriteKind;
 use crate::coordination::expiry;
+use crate::hooks::show_values;
 use crate::interface::{PutCondition, PutOptions, PutRequest};
 use crate::partition::{Access, Deadline, Failure, Partition, WriteRules, Written};
 use crate::replica::StoreKind;
@@ -17,6 +18,7 @@ use ombak_ring::RingVersion;
 use ombak_types::props::SyncOnWrite;
 use ombak_types::time::UnixMicros;
 use ombak_types::{BucketProps, Error, Object, VectorClock};
+use tracing::warn;
 
 impl Engine {
     /// Executes one write, up to the write call on this node. The object is moved out of the
@@ -81,7 +83,7 @@ impl Engine {
             sync_to: wants_sync.then_some(written.seq),
             synced: Ok(()),
             postcommit_hooks: props.postcommit.len(),
-            reply: reply(&request.options, props, put.asked_kind, &written, put.now),
+            reply: self.reply(&request.options, props, put.asked_kind, &written, put.now),
             local: put.nodes.local,
             others,
         })
@@ -103,7 +105,7 @@ impl Engine {
         rules: &WriteRules<'_>,
         access: Access,
     ) -> Result<Written, Failure> {
-        let CheckedPut { kind, partition, key, .. } = put;
+        let CheckedPut { kind, partition, key, operation, .. } = put;
         let kind = *kind;
         if kind != WriteKind::Coordinated {
             self.name_version(&mut request.object, rules.now);
@@ -127,12 +129,18 @@ impl Engine {
         let _counted = self.transfers.begin_copy(partition, rules.props.n_val, key)?;
         let newest_only = kind == WriteKind::Coordinated && rules.newest_only();
         match rules.values {
-            // An operation needs the value that it changes.
-            Some(_) => locked.load_for(&VectorClock::new(), false)?,
+            // An operation needs the values that it changes or keeps.
+            Some(_) => locked.load()?,
             None => locked.load_for(&request.object.clock, newest_only)?,
         }
         match kind {
-            WriteKind::Coordinated => locked.coordinate(std::mem::take(&mut request.object), &self.vtags.next(), rules),
+            WriteKind::Coordinated => {
+                let mut object = std::mem::take(&mut request.object);
+                if let (Some(operation), Some(value)) = (operation, object.siblings.first_mut()) {
+                    value.value = operation.clone();
+                }
+                locked.coordinate(object, &self.vtags.next(), rules)
+            }
             // The key holds a tombstone, or a value that was written under other rules: the new
             // value needs a clock to replace it. It replaces an expired value, too.
             WriteKind::WriteOnce if locked.local().is_some_and(|l| !l.clock.is_empty()) => {
@@ -150,6 +158,32 @@ impl Engine {
                 locked.merge(object, &rules.merging())
             }
         }
+    }
+
+    /// The part of the stored object that the client asked for.
+    fn reply(
+        &self,
+        options: &PutOptions,
+        props: &BucketProps,
+        kind: WriteKind,
+        written: &Written,
+        now: UnixMicros,
+    ) -> Option<Object> {
+        if kind == WriteKind::WriteOnce || !(options.return_body || options.return_head) {
+            return None;
+        }
+        let mut object = written.object.clone();
+        if !props.dvv_enabled {
+            object.unite_equal_contents();
+        }
+        expiry::show(&mut object, now);
+        if !options.return_body {
+            object.siblings.iter_mut().for_each(|s| s.value.clear());
+        } else if let Some(kind) = self.config.hooks.kind_of(props).filter(|_| options.operation.is_none()) {
+            // The put is done, so a value that cannot be shown does not fail it.
+            show_values(&**kind, &mut object).inspect_err(|error| warn!(%error, "a value cannot be shown")).ok()?;
+        }
+        Some(object)
     }
 
     /// Gives each value without them a tag and a time. What is tried again, here or elsewhere, is
@@ -198,26 +232,4 @@ fn wants_sync(options: &PutOptions, props: &BucketProps, partition: &Partition) 
         SyncOnWrite::Backend => partition.store().sync_each_write(),
         SyncOnWrite::One | SyncOnWrite::All => true,
     }
-}
-
-/// The part of the stored object that the client asked for.
-fn reply(
-    options: &PutOptions,
-    props: &BucketProps,
-    kind: WriteKind,
-    written: &Written,
-    now: UnixMicros,
-) -> Option<Object> {
-    if kind == WriteKind::WriteOnce || !(options.return_body || options.return_head) {
-        return None;
-    }
-    let mut object = written.object.clone();
-    if !props.dvv_enabled {
-        object.unite_equal_contents();
-    }
-    expiry::show(&mut object, now);
-    if !options.return_body {
-        object.siblings.iter_mut().for_each(|s| s.value.clear());
-    }
-    Some(object)
 }

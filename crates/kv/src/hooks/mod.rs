@@ -7,6 +7,7 @@
 //! What it is not: it has no order of priorities. Hooks of one trait are called in the order of the
 //! list.
 
+use bytes::Bytes;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling};
 use std::fmt;
 use std::sync::Arc;
@@ -42,6 +43,10 @@ pub trait PutFilter: Send + Sync {
 }
 
 /// A kind of values that are not replaced but changed by operations, and that merge into one.
+///
+/// A value may have a form of its own in stores and between nodes. Then its metadata has the number
+/// of the kind. Values of other kinds, and plain ones, can lie beside it. Such siblings stay as
+/// they are.
 pub trait ValueKind: Send + Sync + fmt::Debug {
     /// The number of the kind in messages between nodes; not 0. It never changes.
     fn number(&self) -> u16;
@@ -49,12 +54,33 @@ pub trait ValueKind: Send + Sync + fmt::Debug {
     /// Whether the values of a bucket are of this kind.
     fn serves(&self, props: &BucketProps) -> bool;
 
-    /// Applies the operation that a put carries to the local value, under the key's lock. The
-    /// result is the value after the new event. Without a local value it is the first one.
-    fn apply(&self, local: Option<&Sibling>, operation: &Sibling, event: &Dot) -> Result<Sibling, Error>;
+    /// The operation that a plain put of a value is, in a bucket that the kind serves. `None`: the
+    /// value stays a plain one.
+    fn operation_of(&self, props: &BucketProps, value: &Sibling) -> Option<Bytes>;
 
-    /// Merges two values into one. Every order of merges must give the same value.
-    fn merge(&self, one: Sibling, other: Sibling) -> Sibling;
+    /// Whether none of these values is one that an operation would change, so that it begins a new
+    /// one. A new value gets an actor that has no event on the key: what an older value of the key
+    /// has seen of an actor says nothing about the new one (docs/design/datatypes.md).
+    fn begins(&self, props: &BucketProps, values: &[Sibling]) -> bool;
+
+    /// Applies the operation that a put carries, under the key's lock. Takes from `values` what is
+    /// changed, all of it if several merge, and returns the value after the new event. The caller
+    /// sets the metadata that each put has: tag, times, event. After an error the values are of no
+    /// use.
+    fn apply(
+        &self,
+        props: &BucketProps,
+        values: &mut Vec<Sibling>,
+        operation: &Sibling,
+        event: &Dot,
+    ) -> Result<Sibling, Error>;
+
+    /// Merges the values that merge; the others stay beside the result. Every order of merges must
+    /// give the same values.
+    fn merge(&self, values: Vec<Sibling>) -> Vec<Sibling>;
+
+    /// What a client of the object interface sees of a value.
+    fn show(&self, value: Sibling) -> Result<Sibling, Error>;
 }
 
 /// The hooks of a node.
@@ -73,14 +99,33 @@ impl Hooks {
     pub(crate) fn kind_of(&self, props: &BucketProps) -> Option<&Arc<dyn ValueKind>> {
         self.kinds.iter().find(|kind| kind.serves(props))
     }
+
+    /// The kind with a number.
+    pub(crate) fn numbered(&self, number: u16) -> Option<&Arc<dyn ValueKind>> {
+        self.kinds.iter().find(|kind| kind.number() == number)
+    }
 }
 
-/// Merges the values of an object into one. Tombstones stay beside it.
+/// Lets an object of a bucket that a kind serves have what clients see of its values.
+pub(crate) fn show_values(kind: &dyn ValueKind, object: &mut Object) -> Result<(), Error> {
+    for sibling in object.siblings.iter_mut().filter(|sibling| sibling.meta.kind == kind.number()) {
+        *sibling = kind.show(std::mem::take(sibling))?;
+        sibling.meta.kind = 0;
+    }
+    Ok(())
+}
+
+/// The error for a value of a kind that this node does not have.
+pub(crate) fn unknown(number: u16) -> Error {
+    Error::Unsupported(format!("this node has no values of kind {number}"))
+}
+
+/// Merges the values of an object that merge. Tombstones stay beside them.
 pub(crate) fn merge_values(kind: &dyn ValueKind, object: &mut Object) {
     if object.siblings.len() < 2 {
         return;
     }
     let (gone, values): (Vec<_>, Vec<_>) = object.siblings.drain(..).partition(|sibling| sibling.meta.deleted);
-    object.siblings.extend(values.into_iter().reduce(|one, other| kind.merge(one, other)));
+    object.siblings = kind.merge(values);
     object.siblings.extend(gone);
 }

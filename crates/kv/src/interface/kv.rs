@@ -13,6 +13,7 @@ use crate::replica::{ForwardedPut, PutFailure};
 use crate::start::OpenError;
 use bytes::Bytes;
 use ombak_runtime::{Pool, PoolError, Runtime, within};
+use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Error, Object, Sibling, StoreFailure};
 use std::future::Future;
 use std::pin::pin;
@@ -391,6 +392,11 @@ impl Kv {
 
     pub(super) fn micros_since(&self, began: Instant) -> u64 {
         u64::try_from(self.now().saturating_duration_since(began).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The time of the wall clock.
+    pub fn wall_clock(&self) -> UnixMicros {
+        self.engine.now()
     }
 
     pub(super) fn runtime(&self) -> &dyn Runtime {

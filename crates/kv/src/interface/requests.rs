@@ -21,6 +21,9 @@ pub struct GetOptions {
     pub timeout: Option<Duration>,
     /// Values are not needed: the siblings of the reply have empty values.
     pub head: bool,
+    /// Values of a kind ([`crate::hooks::ValueKind`]) are returned as they are stored, and not as
+    /// clients see them.
+    pub as_stored: bool,
 }
 
 impl Default for GetOptions {
@@ -35,6 +38,7 @@ impl Default for GetOptions {
             sloppy_quorum: true,
             timeout: None,
             head: false,
+            as_stored: false,
         }
     }
 }
@@ -129,6 +133,10 @@ pub struct PutOptions {
     pub return_body: bool,
     /// The reply has the stored object without its values.
     pub return_head: bool,
+    /// The number of the kind ([`crate::hooks::ValueKind`]) to whose values the put's one value is
+    /// an operation. The reply then has values as they are stored. The clock of the request does
+    /// not count.
+    pub operation: Option<u16>,
 }
 
 impl Default for PutOptions {
@@ -146,6 +154,7 @@ impl Default for PutOptions {
             condition: PutCondition::None,
             return_body: false,
             return_head: false,
+            operation: None,
         }
     }
 }

@@ -3,13 +3,13 @@
 use super::partition::Partition;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::hooks::{ValueKind, merge_values};
+use crate::hooks::ValueKind;
 use crate::interface::PutCondition;
 use crate::names::Printable;
 use ombak_storage::{Appended, StorageError, Stored, Write};
 use ombak_types::object::Merged;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Actor, Error, Object, VectorClock, stored_object};
+use ombak_types::{Error, Object, Sibling, VectorClock, stored_object};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -96,8 +96,9 @@ impl<'a> Locked<'a> {
         Ok(())
     }
 
-    fn load(&mut self) -> Result<(), Failure> {
-        if !self.is_whole {
+    /// Loads all values of the current version, which an operation may change.
+    pub fn load(&mut self) -> Result<(), Failure> {
+        if !self.is_whole && self.local.is_some() {
             let whole = self.partition.get(self.key, self.access);
             self.local = whole.inspect_err(|e| self.partition.note_unreadable(e))?;
             self.is_whole = true;
@@ -119,14 +120,14 @@ impl<'a> Locked<'a> {
         let partition = self.partition;
         rules.begin(self.key)?;
         let local_clock = self.local.as_ref().map(|l| &l.clock);
-        let actor = partition.actors.actor_for_event(local_clock, &incoming.clock, partition.floor());
         let old = self.old();
-        let mut local = self.local;
         if let Some(kind) = rules.values.filter(|_| !incoming.is_deleted()) {
-            let object = operate(kind, local, incoming, &actor, now)?;
+            let object = operate(kind, partition, self.local, incoming, rules, now)?;
             check_siblings(&object, self.key, rules)?;
             return append(partition, self.key, object, old, Some(rules), rules.now);
         }
+        let actor = partition.actors.actor_for_event(local_clock, &incoming.clock, partition.floor());
+        let mut local = self.local;
         if rules.newest_only() {
             // The new value is the newest, because its time was set so. Only the clock of the local
             // version is kept.
@@ -285,28 +286,39 @@ fn store_copy(
     append(partition, key, object, old, None, rules.now)
 }
 
-/// The object after an operation: the values that the local copy has are merged into one, to which
-/// the operation is applied under a new event. What the client has seen does not count: the new
-/// value contains only what the local copy has, so it must not replace anything else.
+/// The object after an operation: the values of the kind that the local copy has are merged into
+/// one, to which the operation is applied under a new event. The clock of the client is not added:
+/// the new value contains only what the local copy has, so it must not replace anything else. Plain
+/// values stay beside the new value, unless the client has seen them.
 fn operate(
     kind: &dyn ValueKind,
+    partition: &Partition,
     local: Option<Object>,
-    operation: Object,
-    actor: &Actor,
+    incoming: Object,
+    rules: &WriteRules<'_>,
     now: UnixMicros,
 ) -> Result<Object, Error> {
-    let mut object = local.unwrap_or_default();
-    object.siblings.retain(|sibling| !sibling.meta.deleted && !sibling.is_expired(now));
-    merge_values(kind, &mut object);
-    let event = object.clock.increment(actor, now);
-    let [operation] = &operation.siblings[..] else {
+    let seen = &incoming.clock;
+    let [operation] = &incoming.siblings[..] else {
         return Err(Error::Unsupported("an operation is one value".into()));
     };
-    let mut value = kind.apply(object.siblings.first(), operation, &event)?;
+    let mut object = local.unwrap_or_default();
+    object.siblings.retain(|sibling| !sibling.meta.deleted && !sibling.is_expired(now));
+    let actor = if kind.begins(rules.props, &object.siblings) {
+        partition.actors.new_epoch()
+    } else {
+        partition.actors.actor_for_event(Some(&object.clock), seen, partition.floor())
+    };
+    let event = object.clock.increment(&actor, now);
+    let mut value = kind.apply(rules.props, &mut object.siblings, operation, &event)?;
     value.meta.dot = Some(event);
     value.meta.vtag.clone_from(&operation.meta.vtag);
     value.meta.last_modified = Some(now);
-    object.siblings = vec![value];
+    value.meta.expires_secs = operation.meta.expires_secs;
+    let is_seen = |sibling: &Sibling| sibling.meta.dot.as_ref().is_some_and(|dot| seen.contains(dot));
+    object.siblings.retain(|sibling| !is_seen(sibling));
+    object.siblings.push(value);
+    object.clock.prune(&rules.pruning(), now);
     Ok(object)
 }
 

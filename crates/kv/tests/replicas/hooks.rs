@@ -1,6 +1,7 @@
 //! Features attach to the engine through hooks, and the engine knows none of them.
 
 use crate::cluster::{Cluster, bucket, count};
+use bytes::Bytes;
 use ombak_kv::hooks::{Change, Hooks, PutFilter, ValueKind, WriteObserver};
 use ombak_kv::{GetOptions, GetReply, Holdings, Kv, PutOptions};
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling, VectorClock};
@@ -145,6 +146,17 @@ fn sibling_of(sums: &Sums, like: &Sibling) -> Sibling {
     Sibling { value: entries.join(" ").into(), meta: like.meta.clone() }
 }
 
+fn merged(one: Sibling, other: Sibling) -> Sibling {
+    let mut sums = sums_of(&one);
+    for (actor, sum) in sums_of(&other) {
+        let mine = sums.entry(actor).or_default();
+        *mine = sum.max(*mine);
+    }
+    // Every order of merges gives the same metadata.
+    let like = if (&one.meta.vtag, &one.value) >= (&other.meta.vtag, &other.value) { &one } else { &other };
+    sibling_of(&sums, like)
+}
+
 impl ValueKind for Counter {
     fn number(&self) -> u16 {
         7
@@ -154,25 +166,37 @@ impl ValueKind for Counter {
         props.allow_mult
     }
 
-    fn apply(&self, local: Option<&Sibling>, operation: &Sibling, event: &Dot) -> Result<Sibling, Error> {
+    fn operation_of(&self, _props: &BucketProps, value: &Sibling) -> Option<Bytes> {
+        Some(value.value.clone())
+    }
+
+    fn begins(&self, _props: &BucketProps, values: &[Sibling]) -> bool {
+        values.is_empty()
+    }
+
+    fn apply(
+        &self,
+        _props: &BucketProps,
+        values: &mut Vec<Sibling>,
+        operation: &Sibling,
+        event: &Dot,
+    ) -> Result<Sibling, Error> {
+        let local = self.merge(std::mem::take(values)).pop();
         let more: u64 = str::from_utf8(&operation.value)
             .ok()
             .and_then(|text| text.parse().ok())
             .ok_or_else(|| Error::Unsupported("not a number".into()))?;
-        let mut sums = local.map(sums_of).unwrap_or_default();
+        let mut sums = local.as_ref().map(sums_of).unwrap_or_default();
         *sums.entry(format!("{:?}", event.actor)).or_default() += more;
         Ok(sibling_of(&sums, operation))
     }
 
-    fn merge(&self, one: Sibling, other: Sibling) -> Sibling {
-        let mut sums = sums_of(&one);
-        for (actor, sum) in sums_of(&other) {
-            let mine = sums.entry(actor).or_default();
-            *mine = sum.max(*mine);
-        }
-        // Every order of merges gives the same metadata.
-        let like = if (&one.meta.vtag, &one.value) >= (&other.meta.vtag, &other.value) { &one } else { &other };
-        sibling_of(&sums, like)
+    fn merge(&self, values: Vec<Sibling>) -> Vec<Sibling> {
+        values.into_iter().reduce(merged).into_iter().collect()
+    }
+
+    fn show(&self, value: Sibling) -> Result<Sibling, Error> {
+        Ok(value)
     }
 }
 

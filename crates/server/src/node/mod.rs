@@ -37,6 +37,7 @@ use ombak_api::admin::{
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_api::{MemoryBudget, MemoryLimits, NetworkThreads};
+use ombak_kv::hooks::Hooks;
 use ombak_kv::{Kv, KvConfig, check_start};
 use ombak_runtime::ServingThreads;
 use ombak_storage::fs::{FileSystem, RealFs};
@@ -300,6 +301,7 @@ fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, St
         read_repair: settings.read_repair,
         replica_memory_bytes: settings.request_memory_bytes,
         backend_choice: choice,
+        hooks: Hooks { kinds: ombak_datatypes::kinds(), ..Hooks::default() },
         ..KvConfig::new(&settings.node_name, &settings.data_dir, factory)
     })
 }

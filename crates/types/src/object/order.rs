@@ -49,8 +49,9 @@ enum Entry<'a> {
     Dot(&'a Dot),
     /// A pair whose meaning only Riak knows.
     Extra(&'a (Bytes, Bytes)),
-    /// Ombak's own entry, so it is compared last.
+    /// Ombak's own entries, so they are compared last.
     Expires(u32),
+    Kind(u16),
 }
 
 fn entries(meta: &Metadata) -> SmallVec<[Entry<'_>; 16]> {
@@ -69,6 +70,7 @@ fn entries(meta: &Metadata) -> SmallVec<[Entry<'_>; 16]> {
         val_encoding,
         extra,
         expires_secs,
+        kind,
     } = meta;
     let mut out = SmallVec::new();
     out.extend((!links.is_empty()).then_some(Entry::Links(links)));
@@ -84,6 +86,7 @@ fn entries(meta: &Metadata) -> SmallVec<[Entry<'_>; 16]> {
     out.extend(dot.as_ref().map(Entry::Dot));
     out.extend(extra.iter().map(Entry::Extra));
     out.extend(expires_secs.map(Entry::Expires));
+    out.extend((*kind != 0).then_some(Entry::Kind(*kind)));
     out
 }
 

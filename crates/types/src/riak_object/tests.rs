@@ -134,29 +134,38 @@ fn with_valid_terms(mut object: Object) -> Object {
     object
 }
 
+/// Riak knows no kinds of values.
+fn riak_object() -> impl Strategy<Value = Object> {
+    any_object().prop_map(|mut object| {
+        object.siblings.iter_mut().for_each(|sibling| sibling.meta.kind = 0);
+        object.order_siblings();
+        object
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn version_1_round_trips(object in any_object()) {
+    fn version_1_round_trips(object in riak_object()) {
         prop_assert_eq!(decode(&Bytes::from(encode(&object))), Ok(object));
     }
 
     #[test]
-    fn version_0_says_the_same(object in any_object()) {
+    fn version_0_says_the_same(object in riak_object()) {
         let object = with_valid_terms(object);
         prop_assert_eq!(decode(&Bytes::from(encode_v0(&object))), Ok(object));
     }
 
     #[test]
-    fn shortened_objects_are_refused(object in any_object(), at in any::<prop::sample::Index>(), old in any::<bool>()) {
+    fn shortened_objects_are_refused(object in riak_object(), at in any::<prop::sample::Index>(), old in any::<bool>()) {
         let mut bytes = if old { encode_v0(&with_valid_terms(object)) } else { encode(&object) };
         bytes.truncate(at.index(bytes.len()));
         prop_assert!(decode(&Bytes::from(bytes)).is_err());
     }
 
     #[test]
-    fn bytes_behind_the_end_are_refused(object in any_object(), old in any::<bool>()) {
+    fn bytes_behind_the_end_are_refused(object in riak_object(), old in any::<bool>()) {
         let mut bytes = if old { encode_v0(&with_valid_terms(object)) } else { encode(&object) };
         bytes.push(0);
         prop_assert!(decode(&Bytes::from(bytes)).is_err());
@@ -164,7 +173,7 @@ proptest! {
 
     #[test]
     fn flipped_bits_are_survived(
-        object in any_object(), flips in prop::collection::vec(any::<prop::sample::Index>(), 1..4), old in any::<bool>(),
+        object in riak_object(), flips in prop::collection::vec(any::<prop::sample::Index>(), 1..4), old in any::<bool>(),
     ) {
         let mut bytes = if old { encode_v0(&with_valid_terms(object)) } else { encode(&object) };
         for flip in flips {

@@ -3,6 +3,8 @@
 
 pub mod administration;
 pub mod buckets;
+pub mod counter;
+pub mod data_type;
 pub mod health;
 pub mod index;
 pub mod keys;

@@ -1,6 +1,7 @@
 //! Tests of the interface as clients see it: real sockets, and a real engine on the memory backend.
 
 mod access;
+mod data_types;
 mod deadlines;
 mod expiry;
 mod index;
@@ -21,6 +22,7 @@ use super::wire::connection;
 use crate::access::AccessPolicy;
 use crate::stop::Stop;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
+use ombak_kv::hooks::Hooks;
 use ombak_kv::{Kv, KvConfig, head_terms};
 use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_storage::{MemoryConfig, MemoryFactory};
@@ -72,7 +74,8 @@ impl Server {
     async fn within(memory: MemoryLimits, limits: HttpLimits, jobs: JobSwitches, runtime: Arc<dyn Runtime>) -> Self {
         let dir = TempDir::new().expect("a directory");
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
-        let config = KvConfig { ring_size: 8, runtime, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
+        let hooks = Hooks { kinds: ombak_datatypes::kinds(), ..Hooks::default() };
+        let config = KvConfig { ring_size: 8, runtime, hooks, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
         Self::over(config, dir, memory, limits, jobs).await
     }
 

@@ -1,6 +1,7 @@
 //! Tests over real sockets, against a real engine on the memory backend.
 
 mod access;
+mod datatypes;
 mod expiry;
 mod index;
 mod limits;
@@ -12,6 +13,7 @@ mod objects;
 use super::{PbConfig, PbContext, connection, serve};
 use crate::{MemoryBudget, MemoryLimits, NetworkThreads};
 use bytes::BytesMut;
+use ombak_kv::hooks::Hooks;
 use ombak_kv::{Kv, KvConfig, head_terms};
 use ombak_proto::frame::{Frame, next_frame};
 use ombak_proto::messages::RpbErrorResp;
@@ -76,6 +78,7 @@ impl Node {
     ) -> Self {
         let mut kv_config = KvConfig::new("riak@127.0.0.1", dir.path(), backend);
         (kv_config.ring_size, kv_config.runtime) = (8, runtime);
+        kv_config.hooks = Hooks { kinds: ombak_datatypes::kinds(), ..Hooks::default() };
         Self::configured(kv_config, dir, config).await
     }
 

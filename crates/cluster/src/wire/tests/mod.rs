@@ -97,10 +97,11 @@ prop_compose! {
         timeout in prop::option::of((0u64..1 << 60).prop_map(Duration::from_micros)),
         condition in condition(),
         (sloppy_quorum, asis, return_body, return_head) in any::<(bool, bool, bool, bool)>(),
+        operation in prop::option::of(any::<u16>()),
     ) -> PutOptions {
         PutOptions {
             w, dw, pw, node_confirms, n_val, sloppy_quorum, sync_on_write, timeout, asis, condition, return_body,
-            return_head,
+            return_head, operation,
         }
     }
 }
@@ -260,6 +261,7 @@ fn error() -> impl Strategy<Value = Error> {
         (some_bytes(), some_bytes()).prop_map(|(bucket_type, name)| Error::NoType(Bucket { bucket_type, name })),
         any::<(u64, u64)>().prop_map(|(bytes, bytes_max)| Error::TooLarge { bytes, bytes_max }),
         any::<u32>().prop_map(Error::TooManySiblings),
+        text().prop_map(Error::OperationRefused),
         text().prop_map(Error::BadTtl),
         text().prop_map(Error::BadClock),
         text().prop_map(Error::Unsupported),

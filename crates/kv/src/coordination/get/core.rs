@@ -152,7 +152,7 @@ impl GetCore {
             return unmet(plan, &mut self.votes, &mut self.copies);
         }
         match self.copies.newest(plan.head) {
-            Newest::Ready(object, _) => Some(Ok(reply_with(object, plan, self.values.as_deref()))),
+            Newest::Ready(object, _) => Some(reply_with(object, plan, self.values.as_deref())),
             Newest::Absent => Some(Ok(GetReply::NotFound { tombstone: None })),
             Newest::MissingValues(replicas) => {
                 self.ask_values(&replicas, actions);

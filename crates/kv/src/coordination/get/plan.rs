@@ -20,6 +20,8 @@ pub struct GetPlan {
     pub notfound_ok: bool,
     /// The request does not need values.
     pub head: bool,
+    /// Values of a kind are shown as they are stored.
+    pub as_stored: bool,
     /// Only the newest sibling is returned, because the bucket does not allow siblings.
     pub newest_only: bool,
     /// A live value is preferred to a concurrent tombstone, whichever is newer: a removal may have
@@ -63,6 +65,7 @@ impl GetPlan {
             fail_threshold: if basic_quorum { unreachable.min(n / 2 + 1) } else { unreachable },
             notfound_ok: options.notfound_ok.unwrap_or(props.notfound_ok),
             head: options.head,
+            as_stored: options.as_stored,
             newest_only: props.last_write_wins || !props.allow_mult,
             prefers_live: !props.last_write_wins,
             dvv: props.dvv_enabled,

@@ -2,13 +2,20 @@
 
 use super::plan::GetPlan;
 use crate::coordination::expiry;
-use crate::hooks::{ValueKind, merge_values};
+use crate::hooks::{ValueKind, merge_values, show_values};
 use crate::interface::GetReply;
-use ombak_types::Object;
+use ombak_types::{Error, Object};
 
 /// What the client sees of the newest version. `values` is the kind of the bucket's values, if they
 /// merge into one.
-pub(super) fn reply_with(mut object: Object, plan: &GetPlan, values: Option<&dyn ValueKind>) -> GetReply {
+///
+/// # Errors
+/// A value of a kind is damaged.
+pub(super) fn reply_with(
+    mut object: Object,
+    plan: &GetPlan,
+    values: Option<&dyn ValueKind>,
+) -> Result<GetReply, Error> {
     match values {
         Some(kind) => merge_values(kind, &mut object),
         None if !plan.dvv => object.unite_equal_contents(),
@@ -24,15 +31,17 @@ pub(super) fn reply_with(mut object: Object, plan: &GetPlan, values: Option<&dyn
     // reappear when the newest expires.
     let is_expired = !object.is_deleted() && object.is_absent(plan.now);
     if is_expired {
-        return GetReply::NotFound { tombstone: None };
+        return Ok(GetReply::NotFound { tombstone: None });
     }
     expiry::show(&mut object, plan.now);
     if object.is_deleted() {
         let has_tombstone = !object.siblings.is_empty();
-        return GetReply::NotFound { tombstone: has_tombstone.then_some(object.clock) };
+        return Ok(GetReply::NotFound { tombstone: has_tombstone.then_some(object.clock) });
     }
     if plan.head {
         object.siblings.iter_mut().for_each(|s| s.value.clear());
+    } else if let Some(kind) = values.filter(|_| !plan.as_stored) {
+        show_values(kind, &mut object)?;
     }
-    GetReply::Found(object)
+    Ok(GetReply::Found(object))
 }

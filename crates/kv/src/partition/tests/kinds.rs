@@ -3,6 +3,7 @@
 
 use super::replica::Replica;
 use crate::hooks::{ValueKind, merge_values};
+use bytes::Bytes;
 use ombak_types::{BucketProps, Dot, Error, Object, Sibling, VectorClock};
 use std::collections::BTreeSet;
 
@@ -24,12 +25,32 @@ impl ValueKind for Letters {
         true
     }
 
-    fn apply(&self, local: Option<&Sibling>, operation: &Sibling, _event: &Dot) -> Result<Sibling, Error> {
-        Ok(Sibling::new(united(operation, local.unwrap_or(operation))))
+    fn operation_of(&self, _props: &BucketProps, value: &Sibling) -> Option<Bytes> {
+        Some(value.value.clone())
     }
 
-    fn merge(&self, one: Sibling, other: Sibling) -> Sibling {
-        Sibling { value: united(&one, &other).into(), ..one }
+    fn begins(&self, _props: &BucketProps, values: &[Sibling]) -> bool {
+        values.is_empty()
+    }
+
+    fn apply(
+        &self,
+        _props: &BucketProps,
+        values: &mut Vec<Sibling>,
+        operation: &Sibling,
+        _event: &Dot,
+    ) -> Result<Sibling, Error> {
+        let local = self.merge(std::mem::take(values)).pop();
+        Ok(Sibling::new(united(operation, local.as_ref().unwrap_or(operation))))
+    }
+
+    fn merge(&self, values: Vec<Sibling>) -> Vec<Sibling> {
+        let merge = |one: Sibling, other: Sibling| Sibling { value: united(&one, &other).into(), ..one };
+        values.into_iter().reduce(merge).into_iter().collect()
+    }
+
+    fn show(&self, value: Sibling) -> Result<Sibling, Error> {
+        Ok(value)
     }
 }
 
@@ -69,6 +90,23 @@ fn a_replica_keeps_the_value_of_each_event() {
         replica.receive(&all);
         assert_eq!(replica.values(), ["wxyz"]);
     }
+}
+
+/// What an older value of the key has seen of the actor would say that the new value's events are
+/// known (docs/design/datatypes.md).
+#[test]
+fn a_value_that_begins_after_a_delete_has_an_actor_without_events_on_the_key() {
+    let [a, b, _] = replicas();
+    let dot = |object: &Object| object.siblings[0].meta.dot.clone().unwrap();
+    let first = a.put("x", &VectorClock::new());
+    let second = a.put("y", &VectorClock::new());
+    assert_eq!(dot(&first).actor, dot(&second).actor, "a value goes on with its actor");
+    let gone = a.write(Sibling::tombstone(), &second.clock);
+    let anew = a.put("z", &VectorClock::new());
+    assert!(!gone.clock.entries().iter().any(|entry| entry.actor == dot(&anew).actor), "{anew:?}");
+    b.receive(&second);
+    b.receive(&anew);
+    assert_eq!(b.values(), ["z"]);
 }
 
 /// The client has read one replica and sends its operation to another one, which lacks the value.

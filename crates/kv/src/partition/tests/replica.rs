@@ -42,9 +42,11 @@ impl Replica {
     pub(super) fn write(&self, sibling: Sibling, seen: &VectorClock) -> Object {
         let limits = ObjectLimits::default();
         let mut locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
-        // An operation needs the value that it changes.
-        let known = if self.values.is_some() { VectorClock::new() } else { seen.clone() };
-        locked.load_for(&known, false).unwrap();
+        if self.values.is_some() {
+            locked.load().unwrap();
+        } else {
+            locked.load_for(seen, false).unwrap();
+        }
         let incoming = Object { clock: seen.clone(), siblings: vec![sibling] };
         locked.coordinate(incoming, b"vtag", &self.rules(&limits)).unwrap().object
     }

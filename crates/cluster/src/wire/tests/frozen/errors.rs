@@ -40,6 +40,12 @@ fn errors() -> Vec<(&'static str, Error)> {
     ]
 }
 
+/// What version 2 has added.
+pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
+    let refused = Error::OperationRefused("a term".into());
+    check(frozen, "error/operation_refused", &refused, encode_error, decode_error);
+}
+
 pub(super) fn check_all(frozen: &mut FrozenMessages) {
     for (name, error) in errors() {
         check(frozen, &format!("error/{name}"), &error, encode_error, decode_error);

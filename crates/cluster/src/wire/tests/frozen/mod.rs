@@ -61,6 +61,14 @@ fn messages_have_the_bytes_of_version_1() {
     frozen.end();
 }
 
+#[test]
+fn messages_that_version_2_has_added_have_its_bytes() {
+    let mut frozen = open(2);
+    requests::check_version_2(&mut frozen);
+    errors::check_version_2(&mut frozen);
+    frozen.end();
+}
+
 /// The names of all fixtures of all versions.
 fn names() -> Vec<(String, Vec<u8>)> {
     let of = |frozen: FrozenMessages| {

@@ -8,7 +8,7 @@ fn put_with(options: PutOptions) -> ForwardedMessage {
     ForwardedMessage { operation: DIGEST, begins_before: Some(Duration::from_secs(1)), request }
 }
 
-/// Every option with another value than the default one.
+/// Every option of version 1 with another value than the default one.
 fn all_options() -> PutOptions {
     PutOptions {
         w: Some(Quorum::Count(300)),
@@ -23,6 +23,7 @@ fn all_options() -> PutOptions {
         condition: PutCondition::IfNotModified(a_clock()),
         return_body: true,
         return_head: true,
+        operation: None,
     }
 }
 
@@ -109,6 +110,12 @@ fn check_answers(frozen: &mut FrozenMessages) {
         let reply = PromiseReply { version, full: outbid.is_none(), outdated: None, outbid, counter: COUNTER };
         check(frozen, &format!("promise_reply/{name}"), &reply, encode_promise_reply, decode_promise_reply);
     }
+}
+
+/// What version 2 has added.
+pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
+    let put = put_with(PutOptions { operation: Some(300), ..PutOptions::default() });
+    check(frozen, "forwarded_put/operation", &put, encode_forwarded_put, decode_forwarded_put);
 }
 
 pub(super) fn check_all(frozen: &mut FrozenMessages) {

@@ -1,0 +1,117 @@
+//! Data types and the counters of Riak 1.4.
+
+use super::*;
+use serde_json::{Value, json};
+
+const JSON: &str = "Content-Type: application/json\r\n";
+
+async fn server() -> Server {
+    let server = Server::start().await;
+    for kind in ["counter", "set", "map"] {
+        let props = json!({"datatype": kind}).as_object().cloned().expect("an object");
+        server.kv.buckets().create_type(kind.as_bytes(), &props).expect("created");
+        server.kv.buckets().activate_type(kind.as_bytes()).expect("activated");
+    }
+    server.create_type("plain");
+    server
+}
+
+fn value_of(answer: &Answer) -> Value {
+    let json: Value = serde_json::from_str(&answer.text()).expect("JSON");
+    json["value"].clone()
+}
+
+#[tokio::test]
+async fn a_data_type_is_posted_and_read() {
+    let server = server().await;
+    let path = "/types/set/buckets/b/datatypes/k";
+    let missing = server.request("GET", path, "", "").await;
+    assert_eq!((missing.status, missing.text().as_str()), (404, r#"{"type":"set","error":"notfound"}"#));
+    assert_eq!(server.request("POST", path, JSON, r#"{"add_all":["b","a"]}"#).await.status, 204);
+    let read = server.request("GET", path, "", "").await;
+    let json: Value = serde_json::from_str(&read.text()).expect("JSON");
+    assert_eq!((&json["type"], &json["value"]), (&json!("set"), &json!(["a", "b"])));
+    let removal = json!({"remove": "a", "context": json["context"]}).to_string();
+    let shown = server.request("POST", &format!("{path}?returnbody=true"), JSON, &removal).await;
+    assert_eq!((shown.status, value_of(&shown)), (200, json!(["b"])));
+    let bare = server.request("GET", &format!("{path}?include_context=false"), "", "").await;
+    assert_eq!(bare.text(), r#"{"type":"set","value":["b"]}"#);
+}
+
+#[tokio::test]
+async fn a_key_is_made_if_the_path_has_none() {
+    let server = server().await;
+    let path = "/types/counter/buckets/b/datatypes";
+    let made = server.request("POST", path, JSON, "5").await;
+    assert_eq!(made.status, 201);
+    let location = made.header("location").expect("an address").to_owned();
+    assert!(location.starts_with("/types/counter/buckets/b/datatypes/"), "{location}");
+    assert_eq!(value_of(&server.request("GET", &location, "", "").await), json!(5));
+}
+
+#[tokio::test]
+async fn refusals_are_riaks() {
+    let server = server().await;
+    for (method, path, headers, body, status, text) in [
+        (
+            "POST",
+            "/types/set/buckets/b/datatypes/k",
+            JSON,
+            r#"{"remove":"x"}"#,
+            500,
+            "Error:\n{precondition,{not_present,<<\"x\">>}}\n",
+        ),
+        (
+            "POST",
+            "/types/set/buckets/b/datatypes/k",
+            JSON,
+            r#"{"increment":1}"#,
+            400,
+            "Invalid operation on datatype 'set': {\"increment\":1}\n",
+        ),
+        (
+            "GET",
+            "/types/plain/buckets/b/datatypes/k",
+            "",
+            "",
+            403,
+            "Bucket datatype 'undefined' is not a supported type.\n",
+        ),
+        ("GET", "/types/none/buckets/b/datatypes/k", "", "", 404, "Unknown bucket type: none\n"),
+    ] {
+        let answer = server.request(method, path, headers, body).await;
+        assert_eq!((answer.status, answer.text().as_str()), (status, text), "{method} {path} {body}");
+    }
+    for (method, headers, body, status) in [
+        ("POST", JSON, "{", 400),
+        ("POST", JSON, r#"{"remove":"x","context":"zork"}"#, 400),
+        ("POST", "Content-Type: text/plain\r\n", "1", 406),
+        ("PUT", JSON, "1", 405),
+        ("DELETE", "", "", 405),
+    ] {
+        let answer = server.request(method, "/types/set/buckets/b/datatypes/k", headers, body).await;
+        assert_eq!(answer.status, status, "{method} {body}");
+    }
+    let moved = server.request("GET", "/types/default/buckets/b/datatypes/k", "", "").await;
+    assert_eq!((moved.status, moved.header("location")), (301, Some("/buckets/b/counters/k")));
+}
+
+#[tokio::test]
+async fn counters_of_riak_1_4() {
+    let server = server().await;
+    let path = "/buckets/b/counters/k";
+    let refused = server.request("POST", path, "", "1").await;
+    assert_eq!((refused.status, refused.text().as_str()), (409, "Counters require bucket property 'allow_mult=true'"));
+    let props = r#"{"props":{"allow_mult":true}}"#;
+    assert_eq!(server.request("PUT", "/buckets/b/props", JSON, props).await.status, 204);
+    assert_eq!(server.request("GET", path, "", "").await.status, 404);
+    assert_eq!(server.request("POST", path, "", "5").await.status, 204);
+    let counted = server.request("POST", &format!("{path}?returnvalue=true"), "", "-2").await;
+    assert_eq!((counted.status, counted.text().as_str()), (200, "3"));
+    assert_eq!(server.request("GET", path, "", "").await.text(), "3");
+    for body in ["zork", "1.5"] {
+        assert_eq!(server.request("POST", path, "", body).await.status, 400, "{body}");
+    }
+    let object = server.request("GET", "/buckets/b/keys/k", "", "").await;
+    assert_eq!(object.header("content-type"), Some("application/riak_counter"));
+}

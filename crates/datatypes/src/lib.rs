@@ -1,0 +1,30 @@
+//! Data types in the engine: counters, sets, maps and HyperLogLogs of bucket types, and the
+//! counters of Riak 1.4.
+//!
+//! What it is: two kinds of values ([`ombak_kv::hooks::ValueKind`]), the puts that change them, and
+//! what a reader makes of the object that it got. It knows how a value of `ombak_crdt` lies in a
+//! sibling.
+//!
+//! What it is not: it has no rules of data types, which are in `ombak_crdt`, and none of
+//! replication, which are in `ombak_kv`. It knows neither messages nor statuses.
+//!
+//! Invariants:
+//! * Values of the same events are equal, whoever has merged them and in which order.
+//! * A value that cannot be read is an error. It is never taken for an absent value.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod legacy;
+mod sibling;
+mod typed;
+
+pub use legacy::{LegacyCounters, legacy_counter, legacy_put};
+pub use typed::{TypedValues, state_of, typed_put};
+
+use ombak_kv::hooks::ValueKind;
+use std::sync::Arc;
+
+/// The kinds that a node needs for data types.
+pub fn kinds() -> Vec<Arc<dyn ValueKind>> {
+    vec![Arc::new(TypedValues), Arc::new(LegacyCounters)]
+}
