@@ -200,7 +200,8 @@ fn what_this_version_does_not_know_is_refused() {
     assert_eq!(decode(b"\x4e\x01\0\0"), Err(Corrupt("wrong first byte")));
     assert_eq!(decode(b"\x4f\x03\0\0"), Err(Corrupt("written by a newer version")));
     assert_eq!(decode(b"\x4f\x01\0\x01\0\x40"), Err(Corrupt("unknown flag")));
-    assert_eq!(decode(b"\x4f\x01\0\x01\0\x20\x0a\0"), Err(Corrupt("unknown part")));
+    assert_eq!(decode(b"\x4f\x01\0\x01\0\x20\x0b\0"), Err(Corrupt("unknown part")));
+    assert_eq!(decode(b"\x4f\x01\0\x01\0\x20\x0a\0"), Err(Corrupt("kind of a value")));
     assert_eq!(decode(b"\x4f\x02\0\x01\0\x20\x09\x03abc\0"), Err(Corrupt("time of expiry")));
 }
 
