@@ -27,6 +27,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-monitoring", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats"]),
     ("ombak-node-files", &["ombak-fixtures", "ombak-types", "ombak-storage"]),
     ("ombak-runtime", &["ombak-types"]),
+    ("ombak-functions", &["ombak-types", "ombak-runtime", "ombak-script"]),
     ("ombak-tls", &["ombak-runtime"]),
     ("ombak-peer", &["ombak-fixtures", "ombak-types", "ombak-runtime", "ombak-tls"]),
     ("ombak-membership", &["ombak-fixtures", "ombak-types", "ombak-runtime"]),

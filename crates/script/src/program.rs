@@ -43,9 +43,10 @@ impl Program {
 
     /// Adds a library: a script that is run when a session begins, and whose global functions the
     /// program may use or name. Libraries are run in the order in which they are added.
-    pub fn with_library(mut self, source: &str) -> Result<Self, ScriptError> {
-        check_length(source)?;
-        self.libraries.push(source.into());
+    pub fn with_library(mut self, source: impl Into<Arc<str>>) -> Result<Self, ScriptError> {
+        let source = source.into();
+        check_length(&source)?;
+        self.libraries.push(source);
         Ok(self)
     }
 }

@@ -8,6 +8,7 @@ use crate::{Clock, ErrorKind, Limits, Program, ScriptError};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// A program with an engine of its own. It shares nothing with other sessions.
 ///
@@ -53,6 +54,11 @@ impl Session {
         self.call(&[object]).map(drop)
     }
 
+    /// Sets how long each call from now on may run.
+    pub fn set_call_time_max(&mut self, call_time_max: Duration) {
+        self.limits.call_time_max = call_time_max;
+    }
+
     /// Forgets everything that earlier calls have left behind. It costs as much as opening.
     pub fn reset(&mut self) {
         self.engine = None;
@@ -74,7 +80,9 @@ impl Session {
         }
     }
 
-    fn call(&mut self, arguments: &[&str]) -> Result<Option<String>, ScriptError> {
+    /// Calls a function with any arguments. Returns the result as a JSON text; `None` for a result
+    /// that JSON cannot express, such as `undefined`.
+    pub fn call(&mut self, arguments: &[&str]) -> Result<Option<String>, ScriptError> {
         let engine = match self.engine.take() {
             Some(engine) => engine,
             None => Engine::new(&self.program, &self.limits, &self.clock, &self.log)?,

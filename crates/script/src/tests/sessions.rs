@@ -115,5 +115,5 @@ fn messages_are_kept_up_to_a_bound() {
 fn sources_are_bounded() {
     let long = " ".repeat(SOURCE_BYTES_MAX + 1);
     assert_eq!(Program::source(&long).unwrap_err().kind, ErrorKind::Syntax);
-    assert!(Program::named("f").unwrap().with_library(&long).is_err());
+    assert!(Program::named("f").unwrap().with_library(long.as_str()).is_err());
 }

@@ -1,0 +1,71 @@
+//! The calls that one piece of work makes.
+
+use crate::pool::Running;
+use ombak_script::{ErrorKind, Limits, PreCommit, ScriptError, Session};
+use serde_json::Value;
+use std::time::Instant;
+
+/// The session of a function, during one piece of work. Each call may take the time that the limits
+/// allow, and no longer than until the deadline of the work.
+///
+/// Arguments are JSON texts.
+pub struct Calls<'a> {
+    session: &'a mut Session,
+    running: &'a Running,
+    limits: Limits,
+    deadline: Instant,
+}
+
+impl<'a> Calls<'a> {
+    pub(crate) fn new(session: &'a mut Session, running: &'a Running, limits: Limits, deadline: Instant) -> Self {
+        Self { session, running, limits, deadline }
+    }
+
+    /// Calls a map function. Returns the values that it gives for the object.
+    pub fn map(&mut self, object: &str, key_data: &str, arg: &str) -> Result<Vec<Value>, ScriptError> {
+        self.timed(|session| session.map(object, key_data, arg))
+    }
+
+    /// Calls a reduce function with the JSON text of a list.
+    pub fn reduce(&mut self, values: &str, arg: &str) -> Result<Vec<Value>, ScriptError> {
+        self.timed(|session| session.reduce(values, arg))
+    }
+
+    /// Calls a pre-commit hook with the object that a client wants to put.
+    pub fn pre_commit(&mut self, object: &str) -> Result<PreCommit, ScriptError> {
+        self.timed(|session| session.pre_commit(object))
+    }
+
+    /// Calls a post-commit hook with the object that was put.
+    pub fn post_commit(&mut self, object: &str) -> Result<(), ScriptError> {
+        self.timed(|session| session.post_commit(object))
+    }
+
+    /// Calls a function with any arguments. Returns the result as a JSON text; `None` for a result
+    /// that JSON cannot express.
+    pub fn call(&mut self, arguments: &[&str]) -> Result<Option<String>, ScriptError> {
+        self.timed(|session| session.call(arguments))
+    }
+
+    /// Forgets what earlier calls have left behind.
+    pub fn reset(&mut self) {
+        self.session.reset();
+    }
+
+    fn timed<T>(&mut self, call: impl FnOnce(&mut Session) -> Result<T, ScriptError>) -> Result<T, ScriptError> {
+        let now = self.running.now();
+        let left = self.deadline.saturating_duration_since(now).min(self.limits.call_time_max);
+        if left.is_zero() || self.running.is_stopping() {
+            return Err(no_time());
+        }
+        self.session.set_call_time_max(left);
+        let _timed = self.running.begin_call(now + left);
+        call(self.session)
+    }
+}
+
+/// The error of a function that has no time left.
+fn no_time() -> ScriptError {
+    let message = "the time of the work was over before the function was called".to_owned();
+    ScriptError { kind: ErrorKind::Time, message, line: 0, source: "unknown".to_owned() }
+}

@@ -1,0 +1,105 @@
+//! A thread that runs functions.
+
+use super::sessions::Sessions;
+use super::{Running, Shared, Work};
+use crate::{Calls, FunctionError, Lane};
+use ombak_script::Session;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tracing::{error, info};
+
+/// What a thread has to do.
+enum Next {
+    Run(Work),
+    EndSessions,
+}
+
+/// Runs work until the pool stops, or until the thread was given up.
+pub(super) fn work(shared: &Arc<Shared>, lane: Lane, running: &Arc<Running>) {
+    let mut sessions = Sessions::new(shared.config.sessions_max);
+    let mut ends_seen = 0;
+    while let Some(next) = shared.next(lane, running, &mut ends_seen) {
+        match next {
+            Next::Run(work) => run(work, running, &mut sessions),
+            Next::EndSessions => sessions.end_closed(),
+        }
+        running.set_sessions(sessions.len());
+    }
+    drop(sessions);
+    let more = {
+        let mut state = shared.state.lock();
+        let is_open = state.is_open;
+        let lane_state = state.lane_mut(lane);
+        lane_state.ended(running);
+        shared.ended.notify_all();
+        // The end of a stuck thread makes room for another one.
+        is_open.then(|| lane_state.one_more(lane, shared)).flatten()
+    };
+    if let Some(more) = more {
+        shared.start_thread(lane, more);
+    }
+}
+
+impl Shared {
+    /// Waits for something to do; `None` ends the thread.
+    fn next(&self, lane: Lane, running: &Running, ends_seen: &mut u64) -> Option<Next> {
+        let mut state = self.state.lock();
+        loop {
+            if !state.is_open || running.is_abandoned() {
+                return None;
+            }
+            let waits = state.lane_mut(lane);
+            if waits.ends != *ends_seen {
+                *ends_seen = waits.ends;
+                return Some(Next::EndSessions);
+            }
+            if let Some(work) = waits.waiting.pop_front() {
+                return Some(Next::Run(work));
+            }
+            waits.idle += 1;
+            self.work[lane as usize].wait(&mut state);
+            state.lane_mut(lane).idle -= 1;
+        }
+    }
+}
+
+fn run(work: Work, running: &Arc<Running>, sessions: &mut Sessions) {
+    let Work { function, deadline, is_unwanted, run, fail } = work;
+    if is_unwanted() {
+        return;
+    }
+    if running.now() >= deadline {
+        return fail(FunctionError::Late);
+    }
+    running.begin_work(fail);
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        let session = sessions.get(&function, running, deadline).map_err(FunctionError::Script)?;
+        run(&mut Calls::new(session, running, running.limits(), deadline));
+        write_log(session);
+        Ok(())
+    }));
+    let fail = running.take_fail();
+    let why = match done {
+        Ok(Ok(())) => return,
+        Ok(Err(why)) => why,
+        Err(_) => {
+            error!("the call of a function panicked");
+            sessions.end_last();
+            FunctionError::Broken
+        }
+    };
+    if let Some(fail) = fail {
+        fail(why);
+    }
+}
+
+/// Writes what the function has written with `ejsLog` to the log of the node.
+fn write_log(session: &mut Session) {
+    let log = session.take_log();
+    for line in &log.lines {
+        info!(target: "ombak::functions", "{line}");
+    }
+    if log.dropped > 0 {
+        info!(target: "ombak::functions", dropped = log.dropped, "a function wrote more lines than are kept");
+    }
+}

@@ -1,0 +1,362 @@
+//! Tests of the pool, with real threads and a real engine.
+
+use crate::{Catalogue, Function, FunctionError, FunctionPool, Lane, LookupError, PoolConfig};
+use crate::{Registered, RegisteredFunctions};
+use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, Runtime, TokioRuntime};
+use ombak_script::{ErrorKind, Limits, Program, ScriptError};
+use ombak_types::time::UnixMicros;
+use parking_lot::{Condvar, Mutex};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+const COUNTER: &str = "(function() { var n = 0; return function() { return [++n]; }; })()";
+
+/// A world in which the threads of functions can be held when they look at the clock. The engine
+/// looks at it in an endless loop, so a thread that is held is one in a native step that does not
+/// end.
+#[derive(Default)]
+struct HeldRuntime {
+    /// After how many looks of map functions each of their threads is held; `None`: never.
+    looks_left: Mutex<Option<u32>>,
+    changed: Condvar,
+}
+
+/// The looks before a call, while it is prepared, are fewer than this.
+const LOOKS: u32 = 20;
+
+impl HeldRuntime {
+    fn set_looks_left(&self, looks_left: Option<u32>) {
+        *self.looks_left.lock() = looks_left;
+        self.changed.notify_all();
+    }
+}
+
+impl Runtime for HeldRuntime {
+    fn now(&self) -> Instant {
+        let is_function = std::thread::current().name().is_some_and(|name| name == "function-map");
+        let mut looks_left = self.looks_left.lock();
+        if let Some(looks) = looks_left.as_mut().filter(|_| is_function) {
+            *looks = looks.saturating_sub(1);
+            while *looks_left == Some(0) {
+                self.changed.wait(&mut looks_left);
+            }
+        }
+        drop(looks_left);
+        TokioRuntime.now()
+    }
+
+    fn wall_clock(&self) -> UnixMicros {
+        TokioRuntime.wall_clock()
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), NoRandomBytes> {
+        TokioRuntime.fill_random(bytes)
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        TokioRuntime.spawn(task);
+    }
+
+    fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
+        TokioRuntime.sleep_until(at)
+    }
+
+    fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        TokioRuntime.start_pool(name, threads, jobs_max)
+    }
+
+    fn start_periodic(
+        &self,
+        name: &str,
+        interval: Duration,
+        round: Box<dyn FnMut() + Send>,
+    ) -> io::Result<Box<dyn Periodic>> {
+        TokioRuntime.start_periodic(name, interval, round)
+    }
+}
+
+fn config() -> PoolConfig {
+    PoolConfig { map_threads: 1, reduce_threads: 1, hook_threads: 1, ..PoolConfig::default() }
+}
+
+fn pool(config: PoolConfig) -> FunctionPool {
+    FunctionPool::new(Arc::new(TokioRuntime), config)
+}
+
+fn open(pool: &FunctionPool, lane: Lane, source: &str) -> Function {
+    pool.open(lane, Program::source(source).unwrap())
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+/// What a map function gives.
+async fn mapped(function: &Function, deadline: Instant) -> Result<String, FunctionError> {
+    let result = function.run(deadline, |calls| calls.map("1", "null", "null")).await??;
+    Ok(serde_json::Value::Array(result).to_string())
+}
+
+fn kind(result: Result<String, FunctionError>) -> ErrorKind {
+    match result.unwrap_err() {
+        FunctionError::Script(error) => error.kind,
+        other => panic!("{other}"),
+    }
+}
+
+/// Waits until something holds. A test that waits in vain is ended by its runner.
+async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Work that keeps its thread until it is told to end. Returns when it runs.
+async fn occupy(function: &Function) -> impl FnOnce() {
+    let (begun, begins) = oneshot::channel();
+    let (end, ends) = std::sync::mpsc::sync_channel::<()>(1);
+    let work = function.clone();
+    tokio::spawn(async move {
+        work.run(soon(), move |_| {
+            begun.send(()).unwrap();
+            let _ = ends.recv();
+        })
+        .await
+    });
+    begins.await.unwrap();
+    move || end.send(()).unwrap()
+}
+
+#[tokio::test]
+async fn a_function_gives_results_and_errors() {
+    let pool = pool(config());
+    let good = open(&pool, Lane::Map, "function(v) { return [v + 1]; }");
+    assert_eq!(mapped(&good, soon()).await, Ok("[2]".to_owned()));
+    assert_eq!(kind(mapped(&open(&pool, Lane::Map, "function(v) { throw 1; }"), soon()).await), ErrorKind::Exception);
+    assert_eq!(kind(mapped(&open(&pool, Lane::Map, "function(v) {"), soon()).await), ErrorKind::Syntax);
+    let unknown = pool.open(Lane::Map, Program::named("zork").unwrap());
+    assert_eq!(kind(mapped(&unknown, soon()).await), ErrorKind::UnknownFunction);
+    let builtin = pool.open(Lane::Reduce, Program::named("Riak.reduceSum").unwrap());
+    let sum = builtin.run(soon(), |calls| calls.reduce("[1,2,3]", "null")).await.unwrap();
+    assert_eq!(sum, Ok(vec![serde_json::json!(6)]));
+    assert_eq!(builtin.run(soon(), |calls| calls.call(&["[1]"])).await.unwrap(), Ok(Some("[1]".to_owned())));
+}
+
+#[tokio::test]
+async fn owners_of_one_program_share_nothing_and_each_keeps_its_session() {
+    let pool = pool(config());
+    let (one, two) = (open(&pool, Lane::Map, COUNTER), open(&pool, Lane::Map, COUNTER));
+    assert_eq!(mapped(&one, soon()).await.unwrap(), "[1]");
+    assert_eq!(mapped(&one.clone(), soon()).await.unwrap(), "[2]");
+    assert_eq!(mapped(&two, soon()).await.unwrap(), "[1]");
+    assert_eq!(mapped(&one, soon()).await.unwrap(), "[3]");
+    one.run(soon(), |calls| calls.reset()).await.unwrap();
+    assert_eq!(mapped(&one, soon()).await.unwrap(), "[1]");
+}
+
+#[tokio::test]
+async fn a_thread_keeps_a_bounded_number_of_sessions() {
+    let pool = pool(PoolConfig { sessions_max: 2, ..config() });
+    let functions: Vec<_> = (0..3).map(|_| open(&pool, Lane::Map, COUNTER)).collect();
+    for expected in ["[1]", "[1]"] {
+        for function in &functions {
+            assert_eq!(mapped(function, soon()).await.unwrap(), expected, "the oldest session was ended");
+        }
+    }
+    assert_eq!(mapped(&functions[2], soon()).await.unwrap(), "[2]");
+    assert_eq!(mapped(&functions[1], soon()).await.unwrap(), "[2]");
+}
+
+/// The value that a thread drops together with its sessions shows that they end.
+#[tokio::test]
+async fn sessions_end_with_their_owner() {
+    let pool = pool(config());
+    let (kept, dropped) = (open(&pool, Lane::Map, COUNTER), open(&pool, Lane::Map, COUNTER));
+    mapped(&kept, soon()).await.unwrap();
+    mapped(&dropped, soon()).await.unwrap();
+    assert_eq!(pool.open_sessions(Lane::Map), 2);
+    let other = dropped.clone();
+    drop(dropped);
+    assert_eq!(mapped(&other, soon()).await.unwrap(), "[2]", "a clone keeps the sessions");
+    drop(other);
+    until(|| pool.open_sessions(Lane::Map) == 1).await;
+    assert_eq!(mapped(&kept, soon()).await.unwrap(), "[2]");
+}
+
+#[tokio::test]
+async fn jobs_cannot_take_the_threads_of_hooks() {
+    let pool = pool(config());
+    let map = open(&pool, Lane::Map, COUNTER);
+    let end = occupy(&map).await;
+    let hook = open(&pool, Lane::PreCommit, "function(o) { return o; }");
+    hook.run(soon(), |calls| calls.pre_commit("{}")).await.unwrap().unwrap();
+    assert_eq!(pool.counts(Lane::Map).busy, 1);
+    end();
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_and_late_work_is_never_done() {
+    let pool = pool(PoolConfig { waiting_max: 1, ..config() });
+    let map = open(&pool, Lane::Map, COUNTER);
+    let end = occupy(&map).await;
+    assert_eq!(mapped(&map, Instant::now()).await, Err(FunctionError::Late));
+    assert_eq!(pool.counts(Lane::Map).waiting, 1);
+    assert_eq!(mapped(&map, soon()).await, Err(FunctionError::Busy));
+    assert_eq!(pool.counts(Lane::Map).refused_total, 1);
+    end();
+    until(|| pool.counts(Lane::Map).waiting == 0).await;
+    assert_eq!(mapped(&map, soon()).await.unwrap(), "[1]", "the late call was not made");
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_takes_its_work_along() {
+    let pool = pool(config());
+    let map = open(&pool, Lane::Map, COUNTER);
+    let end = occupy(&map).await;
+    let caller = tokio::spawn({
+        let map = map.clone();
+        async move { mapped(&map, soon()).await }
+    });
+    until(|| pool.counts(Lane::Map).waiting == 1).await;
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    end();
+    assert_eq!(mapped(&map, soon()).await.unwrap(), "[1]");
+}
+
+#[tokio::test]
+async fn the_deadline_of_the_caller_ends_the_function() {
+    let limits = Limits { call_time_max: Duration::from_secs(3600), ..Limits::default() };
+    let pool = pool(PoolConfig { limits, ..config() });
+    let endless = open(&pool, Lane::Map, "function() { for (;;); }");
+    let late = mapped(&endless, Instant::now() + Duration::from_millis(20)).await;
+    // Either the function ends first or the wait for it.
+    assert!(late == Err(FunctionError::Late) || kind(late) == ErrorKind::Time);
+    until(|| pool.counts(Lane::Map).busy == 0).await;
+    assert_eq!(pool.counts(Lane::Map).stuck_total, 0);
+}
+
+#[tokio::test]
+async fn work_that_panics_harms_nobody_else() {
+    let pool = pool(config());
+    let map = open(&pool, Lane::Map, COUNTER);
+    mapped(&map, soon()).await.unwrap();
+    let broken = map.run(soon(), |_| panic!("on purpose")).await;
+    assert_eq!(broken.unwrap_err(), FunctionError::Broken);
+    assert_eq!(mapped(&map, soon()).await.unwrap(), "[1]", "in a new session");
+}
+
+/// A world whose threads can be held, and a pool of one map thread in it whose watcher is quick.
+fn held(stuck_max: usize) -> (Arc<HeldRuntime>, FunctionPool) {
+    let runtime = Arc::new(HeldRuntime::default());
+    let limits = Limits { call_time_max: Duration::from_millis(50), ..Limits::default() };
+    let config = PoolConfig { stuck_max, limits, overdue_max: Duration::from_millis(20), ..config() };
+    (runtime.clone(), FunctionPool::new(runtime, config))
+}
+
+/// Lets a thread begin a call from which it does not come back.
+async fn stuck_call(runtime: &HeldRuntime, function: &Function) -> Result<String, FunctionError> {
+    runtime.set_looks_left(Some(LOOKS));
+    mapped(function, soon()).await
+}
+
+#[tokio::test]
+async fn a_thread_that_does_not_come_back_is_replaced_up_to_a_bound() {
+    let (runtime, pool) = held(1);
+    let endless = open(&pool, Lane::Map, "function() { for (;;); }");
+    let quick = open(&pool, Lane::Map, COUNTER);
+    let hook = open(&pool, Lane::PreCommit, "function(o) { return o; }");
+    assert_eq!(stuck_call(&runtime, &endless).await, Err(FunctionError::Stuck));
+    assert_eq!((pool.counts(Lane::Map).stuck, pool.counts(Lane::Map).threads), (1, 0));
+    // The replacement is held as well, as soon as it looks at the clock. Its work waits until its
+    // own deadline.
+    let late = mapped(&quick, Instant::now() + Duration::from_millis(5)).await;
+    assert_eq!(late, Err(FunctionError::Late));
+    hook.run(soon(), |calls| calls.pre_commit("{}")).await.unwrap().unwrap();
+    runtime.set_looks_left(None);
+    until(|| pool.counts(Lane::Map).stuck == 0).await;
+    assert_eq!(mapped(&quick, soon()).await.unwrap(), "[1]");
+    assert_eq!(pool.counts(Lane::Map).stuck_total, 1);
+}
+
+#[tokio::test]
+async fn a_lane_whose_threads_are_all_stuck_refuses() {
+    let (runtime, pool) = held(0);
+    let endless = open(&pool, Lane::Map, "function() { for (;;); }");
+    assert_eq!(stuck_call(&runtime, &endless).await, Err(FunctionError::Stuck));
+    assert_eq!(mapped(&endless, soon()).await, Err(FunctionError::Refused));
+    runtime.set_looks_left(None);
+    until(|| pool.counts(Lane::Map).stuck == 0).await;
+    assert_eq!(kind(mapped(&endless, soon()).await), ErrorKind::Time);
+}
+
+#[tokio::test]
+async fn a_stop_ends_what_runs_and_what_waits() {
+    let limits = Limits { call_time_max: Duration::from_secs(3600), ..Limits::default() };
+    let pool = pool(PoolConfig { limits, overdue_max: Duration::from_secs(60), ..config() });
+    let endless = open(&pool, Lane::Map, "function() { for (;;); }");
+    let (begun, begins) = oneshot::channel();
+    let running = tokio::spawn({
+        let endless = endless.clone();
+        async move {
+            let done = endless.run(soon(), |calls| {
+                begun.send(()).unwrap();
+                calls.map("1", "null", "null")
+            });
+            done.await
+        }
+    });
+    begins.await.unwrap();
+    let waiting = tokio::spawn({
+        let endless = endless.clone();
+        async move { mapped(&endless, soon()).await }
+    });
+    until(|| pool.counts(Lane::Map).waiting == 1).await;
+    pool.stop();
+    assert_eq!(pool.counts(Lane::Map).threads, 0);
+    assert_eq!(running.await.unwrap().unwrap().unwrap_err().kind, ErrorKind::Time);
+    assert_eq!(waiting.await.unwrap(), Err(FunctionError::Stopped));
+    assert_eq!(mapped(&endless, soon()).await, Err(FunctionError::Stopped));
+}
+
+#[tokio::test]
+async fn work_without_a_waiter_tells_why_it_failed() {
+    let pool = pool(config());
+    let (give, take) = std::sync::mpsc::sync_channel(2);
+    let bad = open(&pool, Lane::PostCommit, "function(");
+    let failed = move |why| give.send(why).unwrap();
+    bad.submit(soon(), |_| panic!("never runs"), failed).unwrap();
+    let why = tokio::task::spawn_blocking(move || take.recv().unwrap()).await.unwrap();
+    assert!(matches!(why, FunctionError::Script(ScriptError { kind: ErrorKind::Syntax, .. })));
+}
+
+struct OneFunction;
+
+impl RegisteredFunctions for OneFunction {
+    fn registered(&self, name: &str) -> Option<Registered> {
+        (name == "twice").then(|| Registered { source: "function(v) { return [two() * v]; }".into(), version: 7 })
+    }
+}
+
+#[tokio::test]
+async fn the_catalogue_finds_registered_functions_then_libraries_and_built_in_ones() {
+    let pool = pool(config());
+    let library: Arc<str> = "function two() { return 2; } function twice() { return [0]; }".into();
+    let catalogue = Catalogue::new(Arc::new(OneFunction), vec![library.clone()], false);
+    let run = |program| {
+        let function = pool.open(Lane::Map, program);
+        async move { mapped(&function, soon()).await }
+    };
+    assert_eq!(run(catalogue.named("twice").unwrap()).await.unwrap(), "[2]");
+    assert_eq!((catalogue.version("twice"), catalogue.version("two")), (Some(7), None));
+    let builtin = catalogue.named("Riak.mapByFields").unwrap();
+    assert_eq!(kind(run(builtin).await), ErrorKind::Exception);
+    assert_eq!(kind(run(catalogue.named("zork").unwrap()).await), ErrorKind::UnknownFunction);
+    assert!(matches!(catalogue.named("a b"), Err(LookupError::Script(_))));
+    assert_eq!(catalogue.anonymous("function() { return [3]; }"), Err(LookupError::AnonymousNotAllowed));
+    let open = Catalogue::new(Arc::new(OneFunction), vec![library], true);
+    assert_eq!(run(open.anonymous("function() { return [two()]; }").unwrap()).await.unwrap(), "[2]");
+    assert_eq!(run(open.anonymous("function() { return twice(); }").unwrap()).await.unwrap(), "[0]");
+}
