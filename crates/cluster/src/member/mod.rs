@@ -32,6 +32,7 @@ mod follow;
 mod join;
 mod known_starts;
 mod member_node;
+mod members_up;
 mod older;
 mod operations;
 mod pace;

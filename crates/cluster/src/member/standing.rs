@@ -251,6 +251,16 @@ impl Standing {
         }
     }
 
+    /// The members that have answered the question of this start.
+    pub fn answered(&self) -> Vec<NodeId> {
+        self.asked.lock().iter().copied().collect()
+    }
+
+    #[cfg(test)]
+    pub fn note_answered(&self, node: NodeId) {
+        self.asked.lock().insert(node);
+    }
+
     fn is_member(&self, node: NodeId) -> bool {
         self.admission.known.load_full().is_some_and(|known| known.members().contains_key(&node))
     }

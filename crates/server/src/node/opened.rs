@@ -60,7 +60,9 @@ impl Opened {
             target_location_n_val: settings.target_location_n_val,
             timing: MemberTiming::default(),
         };
-        tasks.block_on(MemberNode::start(parts)).map(Self::Member).map_err(|e| e.to_string())
+        let member = tasks.block_on(MemberNode::start(parts)).map_err(|e| e.to_string())?;
+        tasks.block_on(member.wait_for_members_up());
+        Ok(Self::Member(member))
     }
 
     /// The engine.

@@ -6,6 +6,7 @@ mod join_races;
 mod joining_with_objects;
 mod life;
 mod locations;
+mod members_up;
 mod mixed_versions;
 mod moving_objects;
 mod older_directories;
@@ -15,7 +16,7 @@ mod version_1;
 mod version_2;
 
 use super::*;
-use crate::{Liveness, NodeParts, RequestOutcome, Speaks};
+use crate::{Detection, Liveness, NodeParts, RequestOutcome, Speaks};
 use bytes::Bytes;
 use ombak_kv::{GetOptions, GetReply, GetRequest, KvConfig, PutOptions, PutRequest};
 use ombak_metadata::Timing;
@@ -59,7 +60,8 @@ fn timing() -> MemberTiming {
 
 /// What nodes of the present version say beside their services, whether all of it is built or not.
 fn later_capabilities(speaks: Speaks) -> BTreeSet<String> {
-    let later = [Feature::RingChanges, Feature::Locations].map(|feature| feature.capability().to_owned());
+    let later =
+        [Feature::RingChanges, Feature::Locations].map(|feature| feature.capability().to_owned());
     later.into_iter().filter(|_| speaks == Speaks::Everything).collect()
 }
 
@@ -74,13 +76,16 @@ struct Place {
     timing: MemberTiming,
     /// What the node speaks.
     speaks: Speaks,
+    /// Whether the node detects failures. If not, all nodes count as up.
+    detects: bool,
 }
 
 impl Place {
     fn memory(number: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { dir, number, is_durable: false, secret: SECRET, listen, timing: timing(), speaks: Speaks::default() }
+        let (is_durable, secret, speaks, detects) = (false, SECRET, Speaks::default(), false);
+        Self { dir, number, is_durable, secret, listen, timing: timing(), speaks, detects }
     }
 
     fn durable(number: usize) -> Self {
@@ -116,7 +121,12 @@ impl Place {
         let secret = Secret::new(self.secret).unwrap();
         let node = NodeParts::new(kv, network, self.listen, (0, secret), Arc::new(AllUp));
         MemberParts {
-            node: NodeParts { speaks: self.speaks, capabilities: later_capabilities(self.speaks), ..node },
+            node: NodeParts {
+                speaks: self.speaks,
+                capabilities: later_capabilities(self.speaks),
+                detection: self.detects.then(Detection::default),
+                ..node
+            },
             metadata_dir: self.path().join("metadata"),
             advertised: None,
             target_n_val: 4,
