@@ -16,9 +16,13 @@ pub const RING_CHANGES: &str = "ring-changes.1";
 /// have some.
 pub const LOCATIONS: &str = "locations.1";
 
+/// The node knows values of data types, and puts that are operations on them
+/// (docs/design/datatypes.md).
+pub const DATA_TYPES: &str = "data-types.1";
+
 /// What came after version 1. A name is added together with the last part of what it stands for:
 /// other nodes believe it.
-const LATER: &[&str] = &[RING_CHANGES, LOCATIONS];
+const LATER: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES];
 
 /// What a node speaks with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

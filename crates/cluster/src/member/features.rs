@@ -12,7 +12,7 @@
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
-use crate::capabilities::{LOCATIONS, RING_CHANGES};
+use crate::capabilities::{DATA_TYPES, LOCATIONS, RING_CHANGES};
 use ombak_metadata::state::Metadata;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -32,16 +32,19 @@ pub enum Feature {
     RingChanges,
     /// Members have locations.
     Locations,
+    /// Values are of data types.
+    DataTypes,
 }
 
 impl Feature {
-    const ALL: [Self; 2] = [Self::RingChanges, Self::Locations];
+    const ALL: [Self; 3] = [Self::RingChanges, Self::Locations, Self::DataTypes];
 
     /// Its name in handshakes.
     pub const fn capability(self) -> &'static str {
         match self {
             Self::RingChanges => RING_CHANGES,
             Self::Locations => LOCATIONS,
+            Self::DataTypes => DATA_TYPES,
         }
     }
 
@@ -50,14 +53,17 @@ impl Feature {
         match self {
             Self::RingChanges => "a change of the ring of a cluster that holds objects",
             Self::Locations => "locations of nodes",
+            Self::DataTypes => "data types",
         }
     }
 
-    /// Whether the metadata has something that only those understand who have the feature.
+    /// Whether the metadata has something that only those understand who have the feature, or that
+    /// lets clients write what only they understand.
     fn is_used_in(self, metadata: &Metadata) -> bool {
         match self {
             Self::RingChanges => metadata.placement().is_some_and(|placement| !placement.is_of_ring()),
             Self::Locations => metadata.has_locations(),
+            Self::DataTypes => metadata.has_data_types(),
         }
     }
 }

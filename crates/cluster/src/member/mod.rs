@@ -25,6 +25,7 @@
 mod admission;
 mod closing;
 mod commands;
+mod data_types_gate;
 mod error;
 mod facts;
 mod features;

@@ -1,6 +1,7 @@
 //! The start of a member.
 
 use super::admission::MemberAdmission;
+use super::data_types_gate::DataTypesGate;
 use super::error::ClusterError;
 use super::join::take_over;
 use super::member_node::{Followed, Inner, MemberNode, cluster_id, others};
@@ -62,7 +63,7 @@ pub enum MemberStartError {
 }
 
 /// What the services find once the node has started.
-type Cell = Arc<OnceLock<Weak<Inner>>>;
+pub(super) type Cell = Arc<OnceLock<Weak<Inner>>>;
 
 impl MemberNode {
     /// Starts a node. It blocks while the stores open, so it is not for network threads. When it
@@ -79,6 +80,7 @@ impl MemberNode {
         register_questions(&mut node.services, cell.clone(), known, runtime.clone())?;
         node.admission = admission.clone();
         node.kv.awaits_ring = true;
+        node.kv.hooks.kind_gate = Some(Arc::new(DataTypesGate::new(cell.clone())));
         let node = ClusterNode::start(node)?;
         let address = advertised.unwrap_or(node.listens_on());
         let me = Myself {

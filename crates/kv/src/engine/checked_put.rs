@@ -96,12 +96,18 @@ impl Engine {
         let hooks = &self.config.hooks;
         if let Some(number) = request.options.operation {
             let kind = hooks.numbered(number).ok_or_else(|| unknown(number))?;
+            hooks.check_kind_gate()?;
             return Ok((Some(&**kind), None));
         }
         let Some(kind) = hooks.kind_of(props) else { return Ok((None, None)) };
         let value = request.object.siblings.first().filter(|value| !value.meta.deleted);
         let operation = value.and_then(|value| kind.operation_of(props, value));
-        Ok(if operation.is_some() { (Some(&**kind), operation) } else { (None, None) })
+        // A plain value stays plain while nodes could not read another form of it.
+        Ok(if operation.is_some() && hooks.check_kind_gate().is_ok() {
+            (Some(&**kind), operation)
+        } else {
+            (None, None)
+        })
     }
 
     /// The nodes of a write, and how many of them must store it.

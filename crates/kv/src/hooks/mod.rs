@@ -1,7 +1,7 @@
 //! Where other features attach to the engine: anti-entropy, data types, search, replication between
 //! clusters and commit hooks.
 //!
-//! What it is: three traits, and the list of what a node has of each. The engine calls them; it
+//! What it is: traits, and the list of what a node has of each. The engine calls them; it
 //! knows none of the features.
 //!
 //! What it is not: it has no order of priorities. Hooks of one trait are called in the order of the
@@ -83,6 +83,12 @@ pub trait ValueKind: Send + Sync + fmt::Debug {
     fn show(&self, value: Sibling) -> Result<Sibling, Error>;
 }
 
+/// Knows whether values of kinds may be written.
+pub trait KindGate: Send + Sync {
+    /// The error says which nodes could not read such values. It is asked for each operation.
+    fn may_write(&self) -> Result<(), Error>;
+}
+
 /// The hooks of a node.
 #[derive(Clone, Default)]
 pub struct Hooks {
@@ -92,9 +98,16 @@ pub struct Hooks {
     pub filters: Vec<Arc<dyn PutFilter>>,
     /// The kinds of values that are not plain.
     pub kinds: Vec<Arc<dyn ValueKind>>,
+    /// Who is asked before a value of a kind is written; `None`: nobody.
+    pub kind_gate: Option<Arc<dyn KindGate>>,
 }
 
 impl Hooks {
+    /// Checks that values of kinds may be written.
+    pub(crate) fn check_kind_gate(&self) -> Result<(), Error> {
+        self.kind_gate.as_ref().map_or(Ok(()), |gate| gate.may_write())
+    }
+
     /// The kind of a bucket's values; `None` for plain values.
     pub(crate) fn kind_of(&self, props: &BucketProps) -> Option<&Arc<dyn ValueKind>> {
         self.kinds.iter().find(|kind| kind.serves(props))

@@ -2,11 +2,12 @@
 
 use crate::cluster::{Cluster, bucket, count};
 use bytes::Bytes;
-use ombak_kv::hooks::{Change, Hooks, PutFilter, ValueKind, WriteObserver};
+use ombak_kv::hooks::{Change, Hooks, KindGate, PutFilter, ValueKind, WriteObserver};
 use ombak_kv::{GetOptions, GetReply, Holdings, Kv, PutOptions};
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling, VectorClock};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Notes for each change whether there was a version before and is one after it, and whether the
@@ -221,4 +222,36 @@ async fn a_kind_of_values_applies_operations_and_merges_what_was_concurrent() {
         }
     }
     assert!(cluster.put(0, "k", "no number", PutOptions::default()).await.is_err());
+}
+
+/// Opens when it is told to.
+#[derive(Default)]
+struct Gate(AtomicBool);
+
+impl KindGate for Gate {
+    fn may_write(&self) -> Result<(), Error> {
+        let is_open = self.0.load(Ordering::SeqCst);
+        if is_open { Ok(()) } else { Err(Error::Unsupported("not yet".into())) }
+    }
+}
+
+#[tokio::test]
+async fn while_the_gate_is_closed_operations_are_refused_and_plain_values_stay_plain() {
+    let gate: Arc<Gate> = Arc::default();
+    let asked = gate.clone();
+    let cluster = Cluster::configured(3, |config| {
+        let kind_gate: Option<Arc<dyn KindGate>> = Some(asked.clone());
+        config.hooks = Hooks { kinds: vec![Arc::new(Counter)], kind_gate, ..Hooks::default() };
+    });
+    let operation = || PutOptions { operation: Some(7), w: count(3), ..PutOptions::default() };
+    let all = || PutOptions { w: count(3), ..PutOptions::default() };
+    for through in 0..3 {
+        let refused = cluster.put(through, "k", "1", operation()).await;
+        assert_eq!(refused, Err(Error::Unsupported("not yet".into())));
+    }
+    assert_eq!(cluster.holders("k"), [] as [usize; 0]);
+    cluster.put(0, "plain", "no number", all()).await.unwrap();
+    gate.0.store(true, Ordering::SeqCst);
+    cluster.put(0, "k", "1", operation()).await.unwrap();
+    assert!(cluster.put(0, "plain", "no number", all()).await.is_err(), "now it is an operation");
 }

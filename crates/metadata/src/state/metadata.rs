@@ -55,6 +55,11 @@ impl Metadata {
         self.members.values().any(|member| member.location.is_some())
     }
 
+    /// Whether some bucket type is for values of a data type.
+    pub fn has_data_types(&self) -> bool {
+        self.types.values().any(|record| record.overrides.contains_key("datatype"))
+    }
+
     /// Whether a node was removed from the cluster.
     pub fn was_removed(&self, node: NodeId) -> bool {
         self.removed.contains(&node)

@@ -3,7 +3,9 @@
 
 use super::moving_objects::carry_out;
 use super::*;
+use crate::member::data_types_gate::DataTypesGate;
 use ombak_kv::DeleteRequest;
+use ombak_kv::hooks::KindGate;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -162,6 +164,38 @@ async fn a_member_that_nobody_can_start_any_more_is_removed_whatever_version_it_
     nodes[0].mark_down(&name(3)).await.unwrap();
     carry_out(&nodes[0], &[force]).await;
     until("it is no member any more", || nodes[0].metadata().members().len() == 2).await;
+    stop(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_data_types_are_written_when_all_members_can_read_them() {
+    let mut places = places(&[Speaks::Everything, Speaks::Everything, Speaks::Version1]);
+    let mut nodes = start_all(&places).await;
+    form(&nodes).await;
+    keep_addresses(&mut places, &nodes);
+    let cell = Arc::new(std::sync::OnceLock::from(Arc::downgrade(&nodes[0].inner)));
+    let gate = DataTypesGate::new(cell);
+    let refusal = || gate.may_write().err().map(|refused| refused.to_string()).unwrap_or_default();
+    until("it refuses because of the third", || {
+        refusal().contains("know data types. An earlier version of ombak runs on 'node3@test': upgrade it")
+    })
+    .await;
+    end(nodes.pop().unwrap()).await;
+    places[2].speaks = Speaks::Everything;
+    nodes.push(places[2].start().await);
+    until("the third was upgraded", || gate.may_write().is_ok()).await;
+    // From now on values can be there, so an earlier version does not join.
+    let properties = props(serde_json::json!({"datatype": "set", "allow_mult": true}));
+    change(&nodes[0], move |registry| registry.create_type(b"sets", &properties)).await.unwrap();
+    let older = Place { speaks: Speaks::Version1, ..Place::durable(4) };
+    let fourth = older.start().await;
+    let refused = fourth.join(nodes[0].node().listens_on()).await.unwrap_err().to_string();
+    assert!(refused.contains("Unable to get ring from"), "{refused}");
+    end(fourth).await;
+    let newer = Place { speaks: Speaks::Everything, ..older };
+    let fourth = newer.start().await;
+    fourth.join(nodes[0].node().listens_on()).await.unwrap();
+    nodes.push(fourth);
     stop(&nodes).await;
 }
 

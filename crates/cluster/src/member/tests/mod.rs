@@ -61,7 +61,7 @@ fn timing() -> MemberTiming {
 /// What nodes of the present version say beside their services, whether all of it is built or not.
 fn later_capabilities(speaks: Speaks) -> BTreeSet<String> {
     let later =
-        [Feature::RingChanges, Feature::Locations].map(|feature| feature.capability().to_owned());
+        [Feature::RingChanges, Feature::Locations, Feature::DataTypes].map(|feature| feature.capability().to_owned());
     later.into_iter().filter(|_| speaks == Speaks::Everything).collect()
 }
 
