@@ -12,6 +12,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import console
+import datatypes
 import forming
 import interfaces
 import leveled
@@ -23,10 +24,11 @@ import repairing
 import returning
 import statistics_scenario
 import versions
+from parting import PartedWorld
 from world import World
 
-# Scenarios of these modules share one cluster of so many nodes.
-SHARED = [(properties, 3), (interfaces, 5)]
+# Scenarios of these modules share one cluster, of this kind and of so many nodes.
+SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (interfaces, World, 5)]
 ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
@@ -35,7 +37,7 @@ SCENARIOS = {
              "verify_staged_clustering_with_objects", "verify_staged_clustering_with_own_objects"],
     locations: ["location", "location_leave"],
     versions: ["verify_basic_upgrade", "loaded_upgrade", "kv_vnode_requests_upgrade_downgrade", "rolling_capabilities", "verify_capabilities",
-               "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade"],
+               "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade", "verify_crdt_capability"],
     repairing: ["partition_repair"],
     returning: ["returning_copy", "returning_older_copy", "returning_removed_node"],
     program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],
@@ -45,6 +47,7 @@ SCENARIOS = {
                  "http_bucket_types", "cluster_meta_basic"],
     interfaces: ["verify_api_timeouts", "verify_asis_put", "verify_conditionalput_api", "verify_2i_returnterms", "pr_pw",
                  "verify_listkeys", "verify_put_opt_node_confirms"],
+    datatypes: ["test_hll", "verify_counter_converge", "verify_dt_context", "verify_dt_converge", "verify_no_datatype_siblings"],
 }
 AT_THE_SAME_TIME = 2
 passed, failed = [], []
@@ -62,8 +65,8 @@ def run(module, name, *arguments):
     print(f"{name}: {outcome}, {time.monotonic() - began:.1f} s", flush=True)
 
 
-def run_shared(module, nodes, names):
-    with World(nodes) as world:
+def run_shared(module, kind, nodes, names):
+    with kind(nodes) as world:
         world.join_all()
         for name in names:
             run(module, name, world)
@@ -80,7 +83,7 @@ def main(wanted):
 
     with ThreadPoolExecutor(AT_THE_SAME_TIME) as pool:
         # The long ones first.
-        tasks = [pool.submit(run_shared, module, nodes, names) for module, nodes in SHARED if (names := chosen(module))]
+        tasks = [pool.submit(run_shared, module, kind, nodes, names) for module, kind, nodes in SHARED if (names := chosen(module))]
         tasks += [pool.submit(run, module, name) for module in ALONE for name in chosen(module)]
     for task in tasks:
         if error := task.exception():

@@ -7,6 +7,7 @@ import os
 import random
 import re
 
+from datatypes import BUCKET, create_types, place, value
 from forming import commit, refusal, shares
 from moving import CHANGE_SECONDS_MAX, KEYS, Watch, check, has_joined, query, wait_until_changed, write
 from world import Pb, Refused, World, ask, clock, equal, key_path, put, values, wait_for
@@ -347,3 +348,40 @@ def location_upgrade():
         commit(world[3])
         wait_until_changed(world, 1, [1, 2, 3, 4, 5])
         check(world[5], "b")
+
+
+def verify_crdt_capability():
+    """Updates of data types and counters are refused while a member runs the earlier version, which could
+    not read what they store. A plain value that was put meanwhile stays. From the first bucket type with
+    a data type on, no older node can join."""
+    counters = "/buckets/counted/counters/c"
+    with Versions(3, {2, 3}) as world:
+        world.join_all()
+        create_types(world)
+        ask(world[1], "PUT", "/buckets/counted/props", b'{"props":{"allow_mult":true}}')
+        equal(put(world[1], BUCKET, "plain", "a value", "set", "?w=3"), (204, ""), "a plain put")
+
+        def answers():
+            add = ask(world[1], "POST", place("set", "s"), b'{"add":"a"}', {"Content-Type": "application/json"})
+            count = ask(world[1], "POST", counters, b"5")
+            return [(status, body.decode()) for status, _, body in (add, count)]
+
+        def names_older():
+            said = answers()
+            older = {world[number].name for number in world.older}
+            return all(status == 501 and "know data types" in text and called_older(text) == older for status, text in said)
+
+        wait_for("that both are refused", names_older, LEARNED_SECONDS_MAX)
+        world.upgrade(2)
+        wait_for("that both are refused because of one", names_older, LEARNED_SECONDS_MAX)
+        world.upgrade(3)
+        wait_for("that both are done", lambda: answers() == [(204, ""), (204, "")], LEARNED_SECONDS_MAX)
+        for member in world.all():
+            wait_for("the set", lambda: value(member, "set", "s") == ["a"], LEARNED_SECONDS_MAX)
+            equal(values(member, BUCKET, "plain", "set"), ["a value"], "the plain value")
+        world.older.add(4)
+        world.add(4)
+        said = refusal(world[4], "cluster", "join", world[2].peer)
+        equal(said.partition("Failed: ")[2].startswith("Unable to get ring from"), True, f"the join of an older node: {said}")
+        world.upgrade_alone(4)
+        world[4].admin("cluster", "join", world[2].peer)
