@@ -6,6 +6,20 @@ import com.basho.riak.client.api.commands.buckets.FetchBucketProperties;
 import com.basho.riak.client.api.commands.buckets.ListBuckets;
 import com.basho.riak.client.api.commands.buckets.ResetBucketProperties;
 import com.basho.riak.client.api.commands.buckets.StoreBucketProperties;
+import com.basho.riak.client.api.commands.datatypes.CounterUpdate;
+import com.basho.riak.client.api.commands.datatypes.FetchCounter;
+import com.basho.riak.client.api.commands.datatypes.FetchHll;
+import com.basho.riak.client.api.commands.datatypes.FetchMap;
+import com.basho.riak.client.api.commands.datatypes.FetchSet;
+import com.basho.riak.client.api.commands.datatypes.FlagUpdate;
+import com.basho.riak.client.api.commands.datatypes.HllUpdate;
+import com.basho.riak.client.api.commands.datatypes.MapUpdate;
+import com.basho.riak.client.api.commands.datatypes.RegisterUpdate;
+import com.basho.riak.client.api.commands.datatypes.SetUpdate;
+import com.basho.riak.client.api.commands.datatypes.UpdateCounter;
+import com.basho.riak.client.api.commands.datatypes.UpdateHll;
+import com.basho.riak.client.api.commands.datatypes.UpdateMap;
+import com.basho.riak.client.api.commands.datatypes.UpdateSet;
 import com.basho.riak.client.api.commands.indexes.BinIndexQuery;
 import com.basho.riak.client.api.commands.indexes.IntIndexQuery;
 import com.basho.riak.client.api.commands.kv.DeleteValue;
@@ -18,6 +32,7 @@ import com.basho.riak.client.core.query.BucketProperties;
 import com.basho.riak.client.core.query.Location;
 import com.basho.riak.client.core.query.Namespace;
 import com.basho.riak.client.core.query.RiakObject;
+import com.basho.riak.client.core.query.crdt.types.RiakMap;
 import com.basho.riak.client.core.query.indexes.LongIntIndex;
 import com.basho.riak.client.core.query.indexes.StringBinIndex;
 import com.basho.riak.client.core.query.links.RiakLink;
@@ -40,7 +55,7 @@ import java.util.stream.IntStream;
  * bucket of its own. Usage: {@code java Smoke.java PORT}. Exit status 1 when a scenario fails.
  */
 public final class Smoke {
-    /** Created by run.py, with a type's default of allow_mult = true. */
+    /** Created by run.py, with a type's default of allow_mult = true, as is a type for each data type, with its name. */
     private static final String SIBLINGS_TYPE = "siblings";
 
     private static final long REQUEST_SECONDS_MAX = 20;
@@ -89,6 +104,10 @@ public final class Smoke {
         all.put("bucket properties are read, set and reset", this::properties);
         all.put("an unknown bucket type is named in the error", this::unknownType);
         all.put("a deleted key is gone", this::delete);
+        all.put("a counter counts up and down, also under a key that the server makes", this::counter);
+        all.put("a set takes members, and gives up those that a context has seen", this::set);
+        all.put("a map has fields of all types, also of maps", this::map);
+        all.put("a HyperLogLog counts a member once", this::hyperLogLog);
         all.put("a value of a megabyte survives", this::largeValue);
         return all;
     }
@@ -237,12 +256,71 @@ public final class Smoke {
         same(true, fetch(place).isNotFound());
     }
 
+    private void counter() throws Exception {
+        Location place = new Location(new Namespace("counter", "java"), "k");
+        execute(new UpdateCounter.Builder(place, new CounterUpdate(10)).build());
+        same(7L, execute(new UpdateCounter.Builder(place, new CounterUpdate(-3)).withReturnDatatype(true).build())
+                .getDatatype().view());
+        same(7L, execute(new FetchCounter.Builder(place).build()).getDatatype().view());
+        UpdateCounter.Response made = execute(
+                new UpdateCounter.Builder(place.getNamespace(), new CounterUpdate(4)).withReturnDatatype(true).build());
+        Location madePlace = new Location(place.getNamespace(), made.getGeneratedKey());
+        same(4L, execute(new FetchCounter.Builder(madePlace).build()).getDatatype().view());
+    }
+
+    private void set() throws Exception {
+        Location place = new Location(new Namespace("set", "java"), "k");
+        execute(new UpdateSet.Builder(place, new SetUpdate().add("b").add("a").add("c")).build());
+        FetchSet.Response seen = execute(new FetchSet.Builder(place).build());
+        same(members("a", "b", "c"), seen.getDatatype().view());
+        execute(new UpdateSet.Builder(place, new SetUpdate().add("d")).build());
+        SetUpdate removal = new SetUpdate().remove("a").remove("c");
+        same(members("b", "d"), execute(new UpdateSet.Builder(place, removal).withContext(seen.getContext())
+                .withReturnDatatype(true).build()).getDatatype().view());
+    }
+
+    private void map() throws Exception {
+        Location place = new Location(new Namespace("map", "java"), "k");
+        MapUpdate inner = new MapUpdate().update("deep", new RegisterUpdate("x")).update("innermost",
+                new MapUpdate().update("g", new FlagUpdate(true)));
+        execute(new UpdateMap.Builder(place, new MapUpdate().update("n", new CounterUpdate(5)).update("s", new SetUpdate().add("one"))
+                .update("r", new RegisterUpdate("text")).update("f", new FlagUpdate(true)).update("inner", inner)).build());
+        FetchMap.Response seen = execute(new FetchMap.Builder(place).build());
+        RiakMap map = seen.getDatatype();
+        same(5L, map.getCounter("n").view());
+        same(members("one"), map.getSet("s").view());
+        same("text", map.getRegister("r").toString());
+        same(true, map.getFlag("f").getEnabled());
+        same("x", map.getMap("inner").getRegister("deep").toString());
+        same(true, map.getMap("inner").getMap("innermost").getFlag("g").getEnabled());
+
+        MapUpdate change = new MapUpdate().update("n", new CounterUpdate(1)).removeRegister("r").update("f", new FlagUpdate(false))
+                .update("inner", new MapUpdate().removeMap("innermost"));
+        RiakMap changed = execute(new UpdateMap.Builder(place, change).withContext(seen.getContext()).withReturnDatatype(true)
+                .build()).getDatatype();
+        same(6L, changed.getCounter("n").view());
+        same(null, changed.getRegister("r"));
+        same(false, changed.getFlag("f").getEnabled());
+        same(null, changed.getMap("inner").getMap("innermost"));
+    }
+
+    private void hyperLogLog() throws Exception {
+        Location place = new Location(new Namespace("hll", "java"), "k");
+        execute(new UpdateHll.Builder(place, new HllUpdate().add("a").add("b").add("a")).build());
+        execute(new UpdateHll.Builder(place, new HllUpdate().add("b").add("c")).build());
+        same(3L, execute(new FetchHll.Builder(place).build()).getCardinality());
+    }
+
     private void largeValue() throws Exception {
         byte[] value = new byte[1 << 20];
         new Random(1).nextBytes(value);
         Location place = new Location(new Namespace("java-bytes"), "k");
         store(place, new RiakObject().setContentType("application/octet-stream").setValue(BinaryValue.create(value)));
         same(true, Arrays.equals(value, fetch(place).getValue(RiakObject.class).getValue().getValue()));
+    }
+
+    private static Set<BinaryValue> members(String... names) {
+        return Arrays.stream(names).map(BinaryValue::create).collect(Collectors.toSet());
     }
 
     private static RiakObject text(String value) {

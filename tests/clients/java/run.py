@@ -14,6 +14,7 @@ from cluster import take_size, under_test  # noqa: E402
 
 POM = HERE / "pom.xml"
 PROGRAM_SECONDS_MAX = 300
+DATA_TYPES = ("counter", "set", "map", "hll")
 
 # The client's network library uses reflection on these packages of the standard library.
 OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
@@ -29,6 +30,8 @@ def main():
     installed = packages.installed("java", [POM], install)
     with under_test(size=size, waits_for_all=True) as node:
         node.create_type("siblings", {})
+        for kind in DATA_TYPES:
+            node.create_type(kind, {"datatype": kind})
         opens = [word for package in OPENED for word in ("--add-opens", f"{package}=ALL-UNNAMED")]
         command = ["java", *opens, "--class-path", f"{installed / 'jars'}/*", str(HERE / "Smoke.java"), str(node.pb_port)]
         return subprocess.run(command, timeout=PROGRAM_SECONDS_MAX).returncode

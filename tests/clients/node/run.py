@@ -16,6 +16,7 @@ from cluster import take_size, under_test  # noqa: E402
 
 PINS = [HERE / "package.json", HERE / "package-lock.json"]
 PROGRAM_SECONDS_MAX = 300
+DATA_TYPES = ("counter", "set", "map", "hll")
 
 
 def install(directory):
@@ -30,6 +31,8 @@ def main():
     environment = {**os.environ, "NODE_PATH": str(installed / "node_modules")}
     with under_test(size=size, waits_for_all=True) as node:
         node.create_type("siblings", {})
+        for kind in DATA_TYPES:
+            node.create_type(kind, {"datatype": kind})
         command = ["node", "--no-deprecation", str(HERE / "smoke.js"), node.pb]
         return subprocess.run(command, env=environment, timeout=PROGRAM_SECONDS_MAX).returncode
 

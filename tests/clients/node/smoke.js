@@ -11,12 +11,15 @@ const Riak = require('basho-riak-client');
 require('winston').remove(require('winston').transports.Console);
 
 const SCENARIO_MS_MAX = 20_000;
-const SIBLINGS_TYPE = 'siblings'; // created by run.py, with a type's default of allow_mult = true
+// run.py creates these bucket types: one with a type's default of allow_mult = true, and one for each
+// data type, with its name.
+const SIBLINGS_TYPE = 'siblings';
 
 /** Wraps the client's callback methods of the given names as promises. */
 function promised(client) {
   const names = ['ping', 'fetchServerInfo', 'storeValue', 'fetchValue', 'deleteValue', 'fetchBucketProps', 'storeBucketProps',
-    'resetBucketProps', 'fetchBucketTypeProps', 'fetchPreflist', 'listKeys', 'listBuckets'];
+    'resetBucketProps', 'fetchBucketTypeProps', 'fetchPreflist', 'listKeys', 'listBuckets', 'fetchCounter', 'updateCounter',
+    'fetchSet', 'updateSet', 'fetchMap', 'updateMap'];
   return Object.fromEntries(names.map((name) => [name, promisify(client[name].bind(client))]));
 }
 
@@ -177,6 +180,60 @@ const scenarios = {
     const { vclock } = await riak.fetchValue(place);
     await riak.deleteValue({ ...place, vclock });
     assert.strictEqual((await riak.fetchValue(place)).isNotFound, true);
+  },
+
+  async 'a counter counts up and down, also under a key that the server makes'({ riak }) {
+    const place = { bucketType: 'counter', bucket: 'node', key: 'k' };
+    assert.strictEqual((await riak.fetchCounter(place)).notFound, true);
+    await riak.updateCounter({ ...place, increment: 10 });
+    const reply = await riak.updateCounter({ ...place, increment: -3, returnBody: true });
+    assert.strictEqual(Number(reply.counterValue), 7);
+    assert.strictEqual(Number((await riak.fetchCounter(place)).counterValue), 7);
+    const made = await riak.updateCounter({ ...place, key: undefined, increment: 4, returnBody: true });
+    assert.ok(made.generatedKey.length > 10);
+    assert.strictEqual(Number((await riak.fetchCounter({ ...place, key: made.generatedKey })).counterValue), 4);
+  },
+
+  async 'a set takes members, and gives up those that a context has seen'({ riak }) {
+    const place = { bucketType: 'set', bucket: 'node', key: 'k' };
+    await riak.updateSet({ ...place, additions: ['b', 'a', 'c'] });
+    const { context, values } = await riak.fetchSet(place);
+    assert.deepStrictEqual(values.map(String), ['a', 'b', 'c']);
+    await riak.updateSet({ ...place, additions: ['d'] });
+    const reply = await riak.updateSet({ ...place, context, removals: ['a', 'c'], returnBody: true });
+    assert.deepStrictEqual(reply.values.map(String), ['b', 'd']);
+    await assert.rejects(riak.updateSet({ ...place, removals: ['nonesuch'] }), /not_present/);
+  },
+
+  async 'a map has fields of all types, also of maps'({ riak }) {
+    const place = { bucketType: 'map', bucket: 'node', key: 'k' };
+    const fill = new Riak.Commands.CRDT.UpdateMap.MapOperation();
+    fill.incrementCounter('n', 5).addToSet('s', 'one').setRegister('r', 'text').setFlag('f', true);
+    fill.map('inner').setRegister('deep', 'x').map('innermost').setFlag('g', true);
+    await riak.updateMap({ ...place, op: fill });
+    const { context, map } = await riak.fetchMap(place);
+    assert.deepStrictEqual([Number(map.counters.n), map.sets.s, map.registers.r.toString(), map.flags.f], [5, ['one'], 'text', true]);
+    assert.deepStrictEqual(map.maps.inner.registers.deep.toString(), 'x');
+    assert.deepStrictEqual(map.maps.inner.maps.innermost.flags, { g: true });
+
+    const change = new Riak.Commands.CRDT.UpdateMap.MapOperation();
+    change.incrementCounter('n', 1).removeFromSet('s', 'one').removeRegister('r').setFlag('f', false);
+    change.map('inner').removeMap('innermost');
+    const { map: changed } = await riak.updateMap({ ...place, op: change, context, returnBody: true });
+    assert.deepStrictEqual([Number(changed.counters.n), changed.sets.s ?? [], changed.registers, changed.flags.f],
+      [6, [], {}, false]);
+    assert.deepStrictEqual(changed.maps.inner.maps, {});
+  },
+
+  async 'a HyperLogLog counts a member once'({ client }) {
+    const { FetchHll, UpdateHll } = Riak.Commands.CRDT;
+    const place = { bucketType: 'hll', bucket: 'node', key: 'k' };
+    const ask = (Command, options) => new Promise((resolve, reject) => {
+      client.execute(new Command({ ...place, ...options }, (error, reply) => (error ? reject(error) : resolve(reply))));
+    });
+    await ask(UpdateHll, { additions: ['a', 'b', 'a'] });
+    await ask(UpdateHll, { additions: ['b', 'c'] });
+    assert.strictEqual(Number((await ask(FetchHll, {})).cardinality), 3);
   },
 
   async 'values with every byte and of a megabyte survive'({ riak }) {
