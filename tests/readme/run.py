@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
-"""Runs the fenced blocks of README.md in order, in a scratch directory with a fresh node.
+"""Runs the fenced blocks of README.md, and then those of other documents, in order, in a scratch
+directory with a fresh node. The other documents use what README.md has installed.
 
 A `console` block is a session: each line that begins with `$ ` is a command, and the lines below it
 are its output. `...` stands for any text within a line, or for any lines if it is a line of its
 own. A command without output only has to succeed. A block in another language is a file, whose
 first line is a comment with its name.
 
-README.md names the default ports, and the node here has others: they are replaced in commands,
+The documents name the default ports, and the node here has others: they are replaced in commands,
 files and outputs. Commands that install packages run in the package cache, and only if it does not
 have their result. Commands that build the programs are left out: the programs under test are the
 debug builds, which are linked to where a release build would put them.
 
 Usage: run.py"""
+import itertools
 import re
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
@@ -25,7 +28,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 import packages  # noqa: E402
 from node import ROOT, Node, clean_environment, program  # noqa: E402
 
-README = ROOT / "README.md"
+DOCUMENTS = ("README.md", "docs/datatypes.md")
 COMMAND_SECONDS_MAX = 300
 TRIES_MAX = 3
 
@@ -55,35 +58,46 @@ SEEDS = "benches/seeds"
 
 
 class Mismatch(Exception):
-    """A snippet does not do what README.md shows."""
+    """A snippet does not do what its document shows."""
 
 
-def blocks(text):
-    """Yields (line number, language, lines) of each fenced block."""
+class Place(NamedTuple):
+    """A line of a document."""
+
+    document: str
+    number: int
+
+    def __str__(self):
+        return f"{self.document}:{self.number}"
+
+
+def blocks(document):
+    """Yields (place, language, lines) of each fenced block."""
     language = None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate((ROOT / document).read_text().splitlines(), 1):
         if not line.startswith("```"):
             if language is not None:
                 content.append(line)
         elif language is None:
-            language, start, content = line[3:].strip(), number, []
+            language, start, content = line[3:].strip(), Place(document, number), []
         else:
             yield start, language, content
             language = None
     if language is not None:
-        raise Mismatch(f"README.md:{start}: the block has no end")
+        raise Mismatch(f"{start}: the block has no end")
 
 
 def commands(start, lines):
-    """Returns (line number, command, expected lines) of each command of a session."""
+    """Returns (place, command, expected lines) of each command of a session."""
     found = []
-    for number, line in enumerate(lines, start + 1):
+    for number, line in enumerate(lines, start.number + 1):
+        place = start._replace(number=number)
         if line.startswith("$ "):
-            found.append((number, line[2:], []))
+            found.append((place, line[2:], []))
         elif found:
             found[-1][2].append(line)
         else:
-            raise Mismatch(f"README.md:{number}: the session does not begin with a command")
+            raise Mismatch(f"{place}: the session does not begin with a command")
     return found
 
 
@@ -121,7 +135,7 @@ class Session:
     def write(self, start, language, lines):
         named = FILE_NAME[language].fullmatch(lines[0]) if lines else None
         if not named:
-            raise Mismatch(f"README.md:{start}: the first line does not name the file")
+            raise Mismatch(f"{start}: the first line does not name the file")
         path = self.directory / named[1]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.with_ports("\n".join(lines) + "\n"))
@@ -140,7 +154,7 @@ class Session:
         for path in entry.iterdir():
             (self.directory / path.name).symlink_to(path)
 
-    def run(self, number, command, expected):
+    def run(self, place, command, expected):
         tries = TRIES_MAX if command.startswith(DOWNLOADS) else 1
         for _ in range(tries):
             done = subprocess.run(["bash", "-c", self.with_ports(command)], cwd=self.directory, env=self.environment,
@@ -151,9 +165,9 @@ class Session:
         printed = "".join(line.rstrip() + "\n" for line in COLOURS.sub("", done.stdout).splitlines())
         shown = self.with_ports("\n".join(expected)).splitlines()
         if done.returncode != 0:
-            raise Mismatch(f"README.md:{number}: `{command}` exited with {done.returncode}:\n{printed}{done.stderr}")
+            raise Mismatch(f"{place}: `{command}` exited with {done.returncode}:\n{printed}{done.stderr}")
         if shown and not pattern(shown).fullmatch(printed):
-            raise Mismatch(f"README.md:{number}: `{command}` printed\n{printed}{done.stderr}and README.md shows\n" + "\n".join(shown))
+            raise Mismatch(f"{place}: `{command}` printed\n{printed}{done.stderr}and the document shows\n" + "\n".join(shown))
 
 
 def run_block(session, start, language, lines):
@@ -162,17 +176,17 @@ def run_block(session, start, language, lines):
         session.write(start, language, lines)
         return 0
     if language != "console":
-        raise Mismatch(f"README.md:{start}: nobody knows how to run a block of '{language}'")
-    found = [(number, BUILT.get(command, command), expected) for number, command, expected in commands(start, lines)]
+        raise Mismatch(f"{start}: nobody knows how to run a block of '{language}'")
+    found = [(place, BUILT.get(command, command), expected) for place, command, expected in commands(start, lines)]
     session_commands = [c for c in found if not c[1].startswith(BUILDS)]
     wanted = [command for _, command, _ in session_commands if command.startswith(INSTALLS)]
     if wanted:
         session.install(wanted)
-    for number, command, expected in session_commands:
+    for place, command, expected in session_commands:
         if command not in wanted:
             started = time.monotonic()
-            session.run(number, command, expected)
-            print(f"README.md:{number}: {time.monotonic() - started:5.1f} s  {command}", flush=True)
+            session.run(place, command, expected)
+            print(f"{place}: {time.monotonic() - started:5.1f} s  {command}", flush=True)
     return len(session_commands)
 
 
@@ -212,7 +226,7 @@ def main():
         with Node({"platform_data_dir": str(directory / "data")}) as node:
             session = Session(directory, node)
             try:
-                for start, language, lines in blocks(README.read_text()):
+                for start, language, lines in itertools.chain.from_iterable(map(blocks, DOCUMENTS)):
                     try:
                         passed += run_block(session, start, language, lines)
                     except Mismatch as mismatch:
