@@ -1,10 +1,11 @@
-//! A node that has just started waits until it has heard of the others.
+//! A node that has just started or joined waits until it has heard of the others.
 //!
 //! A request asks the nodes that are up, and a member counts as up only when failure detection has
 //! heard of it. Before that, a node takes the primaries of a key for down, and nodes that stand in
-//! for them answer that they have nothing. So clients wait for this.
+//! for them answer that they have nothing. So clients and operators wait for this.
 
 use super::member_node::{Inner, MemberNode};
+use ombak_metadata::state::MemberStatus;
 use ombak_runtime::within;
 use ombak_types::NodeId;
 use tracing::info;
@@ -14,15 +15,28 @@ impl MemberNode {
     /// has stopped meanwhile holds it up for at most the time of a question
     /// ([`MemberTiming::question`](super::MemberTiming::question)).
     pub async fn wait_for_members_up(&self) {
-        let inner = &self.inner;
-        let Some(membership) = inner.node.membership() else { return };
-        let answered = inner.standing.answered();
+        self.inner.wait_for_up(self.inner.standing.answered()).await;
+    }
+
+    /// Waits until each member that nobody has marked as down counts as up, for at most the time of
+    /// a question: a node that has just joined has asked only some of them.
+    pub async fn wait_for_all_members_up(&self) {
+        let metadata = self.metadata();
+        let others = metadata.members().iter().filter(|(node, _)| **node != self.inner.id());
+        let counts = others.filter(|(_, member)| member.status != MemberStatus::Down);
+        self.inner.wait_for_up(counts.map(|(node, _)| *node).collect()).await;
+    }
+}
+
+impl Inner {
+    async fn wait_for_up(&self, nodes: Vec<NodeId>) {
+        let Some(membership) = self.node.membership() else { return };
         let is_up = |node: &NodeId| membership.liveness().is_up(*node);
-        let all_up = membership.published().wait_for(|_| answered.iter().all(is_up));
-        if within(&*inner.runtime, Some(inner.question_deadline()), all_up).await.is_err() {
+        let all_up = membership.published().wait_for(|_| nodes.iter().all(is_up));
+        if within(&*self.runtime, Some(self.question_deadline()), all_up).await.is_err() {
             let missing: Vec<String> =
-                answered.iter().filter(|node| !is_up(node)).map(|node| Inner::name_of(inner, *node)).collect();
-            info!(members = missing.join(", "), "members that answered at the start are not up");
+                nodes.iter().filter(|node| !is_up(node)).map(|node| self.name_of(*node)).collect();
+            info!(members = missing.join(", "), "members that should run are not up");
         }
     }
 }

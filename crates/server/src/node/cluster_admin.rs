@@ -89,6 +89,8 @@ pub(super) fn refused(error: ClusterError) -> AdminError {
 async fn join(member: &MemberNode, to: &str) -> Result<Value, AdminError> {
     let address = resolve(to).await?;
     let other = member.join(address).await.map_err(refused)?;
+    // The operator's next request may go through this node.
+    member.wait_for_all_members_up().await;
     let me = member.kv().node_name();
     Ok(json!({
         "node": me,

@@ -37,6 +37,20 @@ async fn a_member_that_has_just_started_finds_what_the_others_have() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_has_just_joined_knows_who_is_up() {
+    let (_places, mut nodes) = cluster_that_detects().await;
+    let place = Place { detects: true, ..Place::memory(6) };
+    let joiner = place.start().await;
+    joiner.join(nodes[2].node().listens_on()).await.unwrap();
+    joiner.wait_for_all_members_up().await;
+    for node in &nodes {
+        assert!(joiner.inner.is_up(node.inner.id()), "{}", name_of(node));
+    }
+    nodes.push(joiner);
+    stop(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_does_not_wait_for_those_that_do_not_run() {
     let (places, mut nodes) = cluster_that_detects().await;
     end(nodes.remove(4)).await;
