@@ -33,7 +33,7 @@ TOOL = HERE / "replay"
 REPLAY_SECONDS_MAX = 300
 
 GROUPS = ("root ping stats routing types props object links linkwalk quorum conditional vclock negotiation delete siblings list "
-          "malformed security coverage index counter datatype").split()
+          "malformed security coverage index counter datatype mapred").split()
 
 # The settings of the recorded node.
 SETTINGS = {"ring_size": "64", "delete_mode": "3s"}

@@ -17,6 +17,7 @@ import forming
 import interfaces
 import leveled
 import locations
+import mapreduce
 import moving
 import program
 import properties
@@ -28,7 +29,7 @@ from parting import PartedWorld
 from world import World
 
 # Scenarios of these modules share one cluster, of this kind and of so many nodes.
-SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (interfaces, World, 5)]
+SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, World, 3), (interfaces, World, 5)]
 ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
@@ -45,6 +46,8 @@ SCENARIOS = {
     leveled: ["journalreload_leveled", "hotbackup_leveled"],
     properties: ["bucket_props_roundtrip", "bucket_props_validation", "verify_reset_bucket_props", "bucket_types",
                  "http_bucket_types", "cluster_meta_basic"],
+    mapreduce: ["mapred_basic_compat", "mapred_verify_rt", "mapred_buffer_prereduce", "mapred_http_errors",
+                "mapred_notfound_failover", "verify_mr_prereduce_node_down"],
     interfaces: ["verify_api_timeouts", "verify_asis_put", "verify_conditionalput_api", "verify_2i_returnterms", "pr_pw",
                  "verify_listkeys", "verify_put_opt_node_confirms"],
     datatypes: ["test_hll", "verify_counter_converge", "verify_dt_context", "verify_dt_converge", "verify_no_datatype_siblings"],

@@ -15,6 +15,7 @@ pub mod fuzzing;
 pub mod http;
 mod index_query;
 pub mod jobs;
+mod map_reduce;
 pub mod memory;
 mod network_threads;
 pub mod pb;

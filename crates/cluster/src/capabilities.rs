@@ -20,9 +20,12 @@ pub const LOCATIONS: &str = "locations.1";
 /// (docs/design/datatypes.md).
 pub const DATA_TYPES: &str = "data-types.1";
 
+/// The node works on parts of MapReduce jobs for others.
+pub const MAPREDUCE: &str = "mapreduce.1";
+
 /// What came after version 1. A name is added together with the last part of what it stands for:
 /// other nodes believe it.
-const LATER: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES];
+const LATER: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE];
 
 /// What a node speaks with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,8 +56,10 @@ mod tests {
     fn every_service_has_a_capability_of_its_own_that_fits_into_a_handshake() {
         let numbers = include_str!("service_numbers.rs").matches(": u16 =").count();
         let capabilities = capabilities(Speaks::Everything);
-        assert_eq!((service_numbers::ALL.len(), capabilities.len()), (numbers, numbers + LATER.len()));
-        let distinct: BTreeSet<u16> = service_numbers::ALL.iter().map(|(number, _)| *number).collect();
+        let (first, later) = (service_numbers::ALL.len(), service_numbers::LATER.len());
+        assert_eq!((first + later, capabilities.len()), (numbers, first + LATER.len()));
+        let of_version_1 = service_numbers::ALL.iter().map(|(number, _)| *number);
+        let distinct: BTreeSet<u16> = of_version_1.chain(service_numbers::LATER).collect();
         assert_eq!(distinct.len(), numbers);
         assert!(capabilities.len() <= CAPABILITIES_MAX);
         assert!(capabilities.iter().all(|name| name.len() <= CAPABILITY_BYTES_MAX));

@@ -2,8 +2,9 @@
 //! of this crate.
 
 use crate::wire::{
-    decode_compared, decode_giving, decode_pushed, decode_summary, decode_transfer_question, encode_compared,
-    encode_giving, encode_pushed, encode_summary, encode_transfer_question,
+    decode_compared, decode_giving, decode_job_answer, decode_job_question, decode_pushed, decode_summary,
+    decode_transfer_question, encode_compared, encode_giving, encode_job_answer, encode_job_question, encode_pushed,
+    encode_summary, encode_transfer_question,
 };
 use crate::wire::{
     decode_coverage_item, decode_coverage_request, decode_error, decode_forwarded_put, decode_promise_reply,
@@ -17,6 +18,11 @@ use ombak_kv::CoverageItem;
 use ombak_peer::mux::Body;
 use ombak_ring::RingVersion;
 use std::fmt::Debug;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+/// Deadlines travel outside of messages.
+static DEADLINE: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Any bytes are refused by every decoder, or decode to a message that encodes to bytes of the same
 /// message.
@@ -38,6 +44,8 @@ pub fn messages(bytes: &[u8]) {
     again(&bytes, decode_giving, encode_giving);
     again(&bytes, |bytes| decode_coverage_request(bytes, RingVersion::first(1)), encode_coverage_request);
     again(&bytes, decode_coverage_item, one_item);
+    again(&bytes, |bytes| decode_job_question(bytes, RingVersion::first(1), *DEADLINE), encode_job_question);
+    again(&bytes, decode_job_answer, encode_job_answer);
 }
 
 fn one_item(item: &CoverageItem) -> Body {

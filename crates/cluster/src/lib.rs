@@ -20,6 +20,7 @@ mod coverage;
 mod deliberate_faults;
 #[doc(hidden)]
 pub mod fuzzing;
+mod jobs;
 mod liveness;
 mod member;
 mod members;

@@ -24,7 +24,10 @@ pub const HEALTH_PROBE: u16 = 10;
 /// Questions of conditional puts before they write.
 pub const PROMISE: u16 = 11;
 
-/// The services by their numbers. The names are part of the capabilities of a node.
+/// Parts of MapReduce jobs.
+pub const JOB_PART: u16 = 12;
+
+/// The services of version 1 by their numbers. The names are part of the capabilities of a node.
 pub const ALL: [(u16, &str); 11] = [
     (REPLICA_READ, "replica-read"),
     (REPLICA_STORE, "replica-store"),
@@ -38,3 +41,6 @@ pub const ALL: [(u16, &str); 11] = [
     (HEALTH_PROBE, "health-probe"),
     (PROMISE, "promise"),
 ];
+
+/// The services that came later. A node that has one says so with a capability of that feature.
+pub const LATER: [u16; 1] = [JOB_PART];

@@ -48,7 +48,7 @@ pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
 pub use engine::{NoPart, ReplicaMemoryStatus};
 pub use interface::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Health, Holdings, ImportOutcome, Importer, Kv,
-    MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read,
+    MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read, Share,
 };
 pub use listing::Listing;
 pub use partition::is_tombstone;

@@ -41,14 +41,15 @@ impl Encoding {
         }
     }
 
+    /// Inputs as terms in the form that they have in JSON: `[B,K]`, `[B,K,D]` or `[B,K,D,T]`.
+    pub fn inputs_as_json(inputs: Vec<Term>) -> Vec<Term> {
+        inputs.into_iter().map(|term| Input::from_term(&term).map_or(term, |key| key.to_json_term())).collect()
+    }
+
     /// The results of a job without phases, which are its inputs as terms.
     pub fn input_results(self, inputs: Vec<Term>) -> Result<Bytes, NotJson> {
         match self {
-            Self::Json => {
-                let inputs =
-                    inputs.into_iter().map(|term| Input::from_term(&term).map_or(term, |key| key.to_json_term()));
-                list_to_json(&inputs.collect::<Vec<_>>()).map(Bytes::from)
-            }
+            Self::Json => list_to_json(&Self::inputs_as_json(inputs)).map(Bytes::from),
             Self::Erlang => self.results(inputs),
         }
     }

@@ -20,12 +20,19 @@ use step::Step;
 #[derive(Clone, Debug, Default)]
 pub struct KeyFilter {
     steps: Vec<Step>,
+    /// What the filter was read from. The filters inside of others do not know it.
+    source: Option<Term>,
 }
 
 impl KeyFilter {
     /// Whether a key is taken. An error ends the job, as in Riak.
     pub fn takes(&self, key: &[u8]) -> Result<bool, FilterError> {
         self.check(&Term::binary(key))
+    }
+
+    /// What [`Self::parse`] reads the filter from.
+    pub fn to_term(&self) -> Term {
+        self.source.clone().unwrap_or_else(Term::nil)
     }
 
     fn check(&self, key: &Term) -> Result<bool, FilterError> {

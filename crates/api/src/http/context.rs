@@ -5,6 +5,7 @@ use super::resources::stats::StatsCache;
 use crate::access::AccessPolicy;
 use crate::admin::AdminContext;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
+use ombak_jobs::Jobs;
 use ombak_kv::Kv;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -69,6 +70,8 @@ pub struct StatsSource {
 pub struct HttpContext {
     /// The engine.
     pub kv: Kv,
+    /// Runs MapReduce jobs.
+    pub map_reduce: Jobs,
     /// The expensive requests that are allowed.
     pub jobs: JobSwitches,
     /// The limits of the interface.
@@ -99,13 +102,20 @@ impl HttpContext {
     ) -> Self {
         let memory = MemoryBudget::new(MemoryLimits::default());
         let (pages, stats) = (PageRules::default(), StatsCache::default());
-        Self { kv, jobs, limits, stats_source, admin, pages, policy: None, threads, memory, stats }
+        let map_reduce = Jobs::alone(kv.clone());
+        Self { kv, map_reduce, jobs, limits, stats_source, admin, pages, policy: None, threads, memory, stats }
     }
 
     /// The same state with a memory budget that is shared with other interfaces.
     #[must_use]
     pub fn with_memory(self, memory: MemoryBudget) -> Self {
         Self { memory, ..self }
+    }
+
+    /// The same state with what runs MapReduce jobs over a cluster.
+    #[must_use]
+    pub fn with_map_reduce(self, map_reduce: Jobs) -> Self {
+        Self { map_reduce, ..self }
     }
 
     /// The same state with a policy that decides which requests are allowed.

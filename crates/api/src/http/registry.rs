@@ -19,6 +19,7 @@ const RESOURCES: &[&[Path]] = &[
     type_props::PATHS,
     data_type::PATHS,
     counter::PATHS,
+    map_reduce::PATHS,
     root::PATHS,
     ping::PATHS,
     stats::PATHS,

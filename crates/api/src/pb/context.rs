@@ -2,6 +2,7 @@
 
 use super::config::PbConfig;
 use crate::{MemoryBudget, NetworkThreads};
+use ombak_jobs::Jobs;
 use ombak_kv::Kv;
 use std::sync::Arc;
 
@@ -9,6 +10,8 @@ use std::sync::Arc;
 pub struct PbContext {
     /// The engine.
     pub kv: Kv,
+    /// Runs MapReduce jobs.
+    pub map_reduce: Jobs,
     /// The limits and switches.
     pub config: PbConfig,
     /// The memory budget of requests and answers in flight, shared with the other interfaces.

@@ -32,6 +32,7 @@ mod handler;
 mod index;
 mod listener;
 mod listing;
+mod map_reduce;
 mod message;
 mod object;
 mod object_messages;

@@ -5,7 +5,9 @@
 
 use super::handler::Handler;
 use super::refusal::Refusal;
-use super::{bucket, counters, cs_bucket, datatypes, index, listing, message, object, server_info, unsupported};
+use super::{
+    bucket, counters, cs_bucket, datatypes, index, listing, map_reduce, message, object, server_info, unsupported,
+};
 use ombak_proto::Frame;
 use ombak_proto::code::{self, Direction, Service};
 
@@ -19,6 +21,7 @@ const FEATURES: &[&[Handler]] = &[
     bucket::HANDLERS,
     datatypes::HANDLERS,
     counters::HANDLERS,
+    map_reduce::HANDLERS,
     unsupported::HANDLERS,
 ];
 

@@ -6,14 +6,11 @@
 
 use super::handler::{Exchange, Handler};
 use super::refusal::Refusal;
-use crate::jobs::JobClass;
 use ombak_proto::code;
-use ombak_types::Error;
 
 /// The messages that are refused.
 pub(super) const HANDLERS: &[Handler] = &[
     Handler::bare(code::START_TLS, start_tls),
-    Handler::bare(code::MAP_RED_REQ, map_reduce),
     Handler::bare(code::FETCH_REQ, queue),
     Handler::bare(code::PUSH_REQ, queue),
     Handler::bare(code::MEMBERSHIP_REQ, not_supported),
@@ -34,10 +31,6 @@ pub(super) const HANDLERS: &[Handler] = &[
 
 fn start_tls(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
     Err(Refusal::new("Security not enabled; STARTTLS not allowed."))
-}
-
-fn map_reduce(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    Err(Error::JobDisabled(JobClass::MapReduce.term()).into())
 }
 
 fn queue(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {

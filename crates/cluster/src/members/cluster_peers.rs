@@ -5,9 +5,11 @@
 use super::member::Member;
 use crate::coverage::RemoteCoverage;
 use crate::deliberate_faults::removed_nodes_take_part;
+use crate::jobs::RemoteParts;
 use crate::liveness::Liveness;
 use crate::replica::{Caller, RemoteReplica};
 use arc_swap::ArcSwap;
+use ombak_jobs::{NoPartNodes, PartClient, PartNodes};
 use ombak_kv::{
     ConditionalClient, CoverageClient, NodeCounter, Peers, ReapingClient, ReplicaClient, TransferClient,
     UnreachableNode,
@@ -143,6 +145,15 @@ impl ClusterPeers {
         let entries = state.members.iter().map(|member| (member.id, entry(member))).collect();
         let membership = state.caller.as_ref().and_then(|caller| caller.membership.clone());
         self.table.store(Arc::new(Table { entries, standings: state.standings.clone(), membership }));
+    }
+}
+
+impl PartNodes for ClusterPeers {
+    fn part_client(&self, node: NodeId) -> Arc<dyn PartClient> {
+        match &self.state.lock().caller {
+            Some(caller) => Arc::new(RemoteParts::new(node, caller.clone())),
+            None => Arc::new(NoPartNodes),
+        }
     }
 }
 

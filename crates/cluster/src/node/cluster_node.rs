@@ -2,11 +2,13 @@
 
 use super::parts::NodeParts;
 use super::start_error::StartError;
-use crate::capabilities::capabilities;
+use crate::capabilities::{Speaks, capabilities};
 use crate::coverage::CoverageService;
+use crate::jobs::JobService;
 use crate::members::{ClusterPeers, Member};
 use crate::membership::{self, MembershipSlot};
 use crate::replica::{Caller, ReplicaCounters, ReplicaService};
+use ombak_jobs::Jobs;
 use ombak_kv::Kv;
 use ombak_membership::{LivenessTable, Membership};
 use ombak_peer::handshake::LocalPeer;
@@ -39,6 +41,8 @@ pub struct ClusterNode {
     peers: Arc<ClusterPeers>,
     replicas: Arc<ReplicaService>,
     listings: Arc<CoverageService>,
+    jobs: Jobs,
+    job_parts: Arc<JobService>,
     counters: Arc<ReplicaCounters>,
     membership: MembershipSlot,
     listens_on: SocketAddr,
@@ -65,11 +69,16 @@ impl ClusterNode {
         let counters = Arc::new(ReplicaCounters::default());
         let replicas = ReplicaService::new(kv.clone(), runtime.clone(), counters.clone(), parts.replica_calls_max);
         let listings = CoverageService::new(kv.clone(), runtime.clone(), counters.clone());
+        let jobs = Jobs::new(kv.clone(), parts.jobs, peers.clone());
+        let job_parts = JobService::new(jobs.clone(), runtime.clone(), counters.clone());
         let membership = MembershipSlot::default();
         let started = (|| {
             let mut services = parts.services;
             replicas.register(&mut services)?;
             listings.register(&mut services)?;
+            if parts.speaks == Speaks::Everything {
+                job_parts.register(&mut services)?;
+            }
             membership::register(&mut services, membership.clone(), kv.clone(), runtime.clone())?;
             let session = runtime.random_u64().map_err(|error| StartError::Random(error.into()))?;
             let (node, boot_number) = (kv.identity().node_id, kv.identity().boot);
@@ -108,12 +117,29 @@ impl ClusterNode {
         kv.start_transfers();
         kv.start_reaping();
         info!(node = kv.node_name(), id = %kv.identity().node_id, address = %listens_on, "listening for other nodes");
-        Ok(Self { kv, runtime, transport, peers, replicas, listings, counters, membership, listens_on })
+        Ok(Self {
+            kv,
+            runtime,
+            transport,
+            peers,
+            replicas,
+            listings,
+            jobs,
+            job_parts,
+            counters,
+            membership,
+            listens_on,
+        })
     }
 
     /// The engine.
     pub const fn kv(&self) -> &Kv {
         &self.kv
+    }
+
+    /// The MapReduce jobs of this node.
+    pub const fn jobs(&self) -> &Jobs {
+        &self.jobs
     }
 
     /// The transport to other nodes.
@@ -168,8 +194,9 @@ impl ClusterNode {
         }
         self.replicas.drain();
         self.listings.drain();
+        self.job_parts.drain();
         let drained = async {
-            while self.replicas.under_way() + self.listings.under_way() > 0 {
+            while self.replicas.under_way() + self.listings.under_way() + self.job_parts.under_way() > 0 {
                 self.runtime.sleep(DRAIN_INTERVAL).await;
             }
         };
@@ -195,6 +222,7 @@ impl ClusterNode {
     pub(crate) fn withdraw(&self) {
         self.replicas.drain();
         self.listings.drain();
+        self.job_parts.drain();
         if let Some(membership) = self.membership.swap(None) {
             membership.leave();
         }

@@ -3,6 +3,7 @@
 use crate::capabilities::Speaks;
 use crate::liveness::Liveness;
 use crate::membership::Detection;
+use ombak_jobs::JobsConfig;
 use ombak_kv::KvConfig;
 use ombak_peer::handshake::Secret;
 use ombak_peer::{Admission, KeepOlderSession, PeersConfig, Services};
@@ -20,6 +21,8 @@ pub struct NodeParts {
     /// The engine: its runtime and its file system are those of the whole node. Its peers are
     /// replaced.
     pub kv: KvConfig,
+    /// The limits of MapReduce jobs.
+    pub jobs: JobsConfig,
     /// Sockets.
     pub network: Arc<dyn Network>,
     /// Where the node listens for its peers. Port 0 means any free port.
@@ -58,6 +61,7 @@ impl NodeParts {
     ) -> Self {
         Self {
             kv,
+            jobs: JobsConfig::default(),
             network,
             listen,
             cluster,

@@ -21,6 +21,6 @@ mod service;
 mod transfers;
 
 pub(crate) use counters::ReplicaCounters;
-pub(crate) use remote::Caller;
 pub use remote::RemoteReplica;
+pub(crate) use remote::{Caller, known_version};
 pub(crate) use service::ReplicaService;

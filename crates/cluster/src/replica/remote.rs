@@ -161,7 +161,7 @@ fn way_of(body: &Body) -> (Lane, Priority) {
 }
 
 /// The version of the placement that a node knows.
-pub(super) fn known_version(kv: &Kv) -> RingVersion {
+pub(crate) fn known_version(kv: &Kv) -> RingVersion {
     stamp(kv.placement_version())
 }
 

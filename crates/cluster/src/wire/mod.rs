@@ -26,6 +26,7 @@ mod error;
 pub mod fields;
 mod forwarded_put;
 mod found;
+mod job_part;
 mod object;
 mod promise;
 mod put_reply;
@@ -46,6 +47,9 @@ pub use forwarded_put::{ForwardedMessage, decode_forwarded_put, encode_forwarded
 pub use found::{
     decode_read_reply, decode_store_reply, encode_read_reply, encode_read_reply_without_placement, encode_store_reply,
     encode_store_reply_without_placement,
+};
+pub use job_part::{
+    JobAnswer, JobQuestion, decode_job_answer, decode_job_question, encode_job_answer, encode_job_question,
 };
 pub use promise::{
     decode_promise_reply, decode_promise_request, encode_promise_reply, encode_promise_reply_without_placement,

@@ -7,7 +7,7 @@
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent, storage_key};
 use super::get_run::{GetRun, ReadKey, Said};
 use super::placements::RequestPlacement;
-use crate::coordination::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
+use crate::coordination::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan, reply_with};
 use crate::coordination::{Replica, effective_n};
 use crate::hooks::ValueKind;
 use crate::interface::{GetOptions, GetReply, GetRequest, Read};
@@ -92,6 +92,25 @@ impl Engine {
         let request = GetRequest { bucket, key, options };
         self.begin_read(self.request_placement(), &request, Some(deadline))?.repair_all().await;
         Ok(())
+    }
+
+    /// Reads a key from the store of this node alone, as a client would see that copy. `None`: this
+    /// node is no replica of the key, or has no copy that can be read.
+    pub(crate) fn read_here(&self, bucket: &Bucket, key: &Bytes) -> Result<Option<GetReply>, Error> {
+        let buckets = self.buckets.snapshot();
+        let props = buckets.props(bucket)?;
+        refuse_consistent(props)?;
+        let placement = self.placement();
+        let home = self.home_of(&placement, bucket, key, props);
+        if !placement.home(home).replica_set(props.n_val).contains(&self.identity.node_id) {
+            return Ok(None);
+        }
+        let Some(partition) = self.partitions.get(home) else { return Ok(None) };
+        let key = storage_key(bucket, key);
+        let found = partition.read(&key, Access::Blocking).ok().flatten();
+        let Some(object) = found.and_then(|found| partition.decode(&key, &found).ok()) else { return Ok(None) };
+        let kind = self.config.hooks.kind_of(props).cloned();
+        reply_with(object, &GetPlan::of_one_copy(props, self.now()), kind.as_deref()).map(Some)
     }
 
     fn begin_read(

@@ -10,6 +10,7 @@ mod partitions;
 mod put_in_cluster;
 mod queries;
 mod requests;
+mod shares;
 
 pub use emptiness::Holdings;
 pub use import::{ImportOutcome, Importer};
@@ -20,3 +21,4 @@ pub use requests::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
     PutRequest, Read,
 };
+pub use shares::Share;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::placement::Placement;
 use ombak_ring::{Position, Ring, RingVersion};
+use ombak_runtime::Runtime;
 use ombak_stats::{ClusterFigures, Stats};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::{Backend, Status};
@@ -52,6 +53,11 @@ impl Kv {
             primary: p.is_primary(),
         };
         Ok(self.engine.viewer().preflist(home, props.n_val).iter().map(item).collect())
+    }
+
+    /// The runtime that all parts of the node share.
+    pub fn shared_runtime(&self) -> &Arc<dyn Runtime> {
+        &self.engine.config.runtime
     }
 
     /// Whether this node answers listings and index queries.

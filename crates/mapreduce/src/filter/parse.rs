@@ -23,7 +23,7 @@ impl KeyFilter {
     /// Reads a filter. The last step has to be one that says yes or no.
     pub fn parse(filter: &Term) -> Result<Self, BadFilter> {
         let mut steps_left = STEPS_MAX;
-        parse(filter, DEPTH_MAX, &mut steps_left)
+        Ok(Self { source: Some(filter.clone()), ..parse(filter, DEPTH_MAX, &mut steps_left)? })
     }
 }
 
@@ -35,7 +35,7 @@ fn parse(filter: &Term, depth_left: usize, steps_left: &mut usize) -> Result<Key
         items.iter().map(|item| parse_step(item, depth_left, steps_left)).collect::<Result<_, _>>()?;
     match steps.last() {
         Some(last) if !last.is_predicate() => Err(items.last().and_then(name_of).map_or_else(bad, BadFilter)),
-        _ => Ok(KeyFilter { steps }),
+        _ => Ok(KeyFilter { steps, source: None }),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::filter::BadFilter;
 use crate::native::{MODULE, MapFunction, ReduceFunction};
 use crate::term::to_json;
 use ombak_types::etf::{EtfError, StringText};
+use serde_json::json;
 
 /// Why a request is not a job.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -90,7 +91,12 @@ impl JobError {
             Self::Inputs(why) => (400, TEXT, format!("An error occurred parsing the \"inputs\" field.\n{why}")),
             Self::Query(why) => (400, TEXT, format!("An error occurred parsing the \"query\" field.\n{why}")),
             Self::NotATerm(_) | Self::ErlangFun => (400, TEXT, format!("{self}\n")),
-            Self::ErlangSource { phase } => (500, JSON, phase_error(*phase, ERLANG_SOURCE)),
+            // Riak's worker does not start where such sources are not allowed. Its stack says why here.
+            Self::ErlangSource { phase } => {
+                let (error, stack) = ("[worker_startup_failed]", ERLANG_SOURCE);
+                let members = json!({ "phase": phase, "error": error, "input": "", "type": "result", "stack": stack });
+                (500, JSON, members.to_string())
+            }
             Self::UnknownFunction { phase, module, function } => {
                 (400, JSON, phase_error(*phase, &unknown_function(module, function)))
             }
@@ -103,5 +109,5 @@ impl JobError {
 }
 
 fn phase_error(phase: usize, error: &str) -> String {
-    serde_json::json!({ "phase": phase, "error": error }).to_string()
+    json!({ "phase": phase, "error": error }).to_string()
 }

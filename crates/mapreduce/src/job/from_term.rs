@@ -107,7 +107,7 @@ fn phases(query: &Term) -> Result<Vec<Phase>, JobError> {
     items.iter().enumerate().map(|(index, item)| phase(item, index)).collect()
 }
 
-fn phase(item: &Term, index: usize) -> Result<Phase, JobError> {
+pub(super) fn phase(item: &Term, index: usize) -> Result<Phase, JobError> {
     let bad = || {
         JobError::Query(format!("A step is {{map|reduce,Fun,Arg,Keep}} or {{link,Bucket,Tag,Keep}}: {}", shown(item)))
     };

@@ -1,9 +1,11 @@
 //! The functions of phases.
 
 use super::JobError;
+use crate::Input;
 use crate::native::{MODULE, MapFunction, ReduceFunction};
 use bytes::Bytes;
 use ombak_types::Bucket;
+use ombak_types::etf::Term;
 
 /// A function in JavaScript.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,19 @@ pub enum ScriptSource {
         /// The key of the object.
         key: Bytes,
     },
+}
+
+impl ScriptSource {
+    /// The function as a request in Erlang's encoding has it.
+    pub(super) fn to_term(&self) -> Term {
+        match self {
+            Self::Named(name) => Term::pair(Term::atom("jsfun"), Term::binary(name.as_bytes())),
+            Self::Source(source) => Term::pair(Term::atom("jsanon"), Term::binary(source.as_bytes())),
+            Self::Stored { bucket, key } => {
+                Term::pair(Term::atom("jsanon"), Input::new(bucket.clone(), key.clone()).to_term())
+            }
+        }
+    }
 }
 
 /// The function of a map phase.

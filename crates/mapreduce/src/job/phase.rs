@@ -1,7 +1,8 @@
 //! The phases of a job.
 
-use super::{Batching, Mapper, Reducer};
+use super::{Batching, JobError, Mapper, Reducer, from_term};
 use crate::LinkMatch;
+use crate::native::MODULE;
 use ombak_types::etf::Term;
 
 /// A phase.
@@ -47,6 +48,36 @@ impl Phase {
         matches!(self, Self::Map { .. } | Self::Link { .. })
     }
 
+    /// The phase as a request in Erlang's encoding has it: `{map|reduce,Fun,Arg,Keep}` or
+    /// `{link,Bucket,Tag,Keep}`. Nodes send phases to each other in this form.
+    pub fn to_term(&self) -> Term {
+        let keep = Term::atom(if self.keep() { "true" } else { "false" });
+        let items = match self {
+            Self::Map { function: Mapper::Native(function), arg, .. } => {
+                [Term::atom("map"), native(function.name()), arg.clone()]
+            }
+            Self::Map { function: Mapper::Script(source), arg, .. } => {
+                [Term::atom("map"), source.to_term(), arg.clone()]
+            }
+            Self::Reduce { function: Reducer::Native(function), arg, .. } => {
+                [Term::atom("reduce"), native(function.name()), arg.clone()]
+            }
+            Self::Reduce { function: Reducer::Script(source), arg, .. } => {
+                [Term::atom("reduce"), source.to_term(), arg.clone()]
+            }
+            Self::Link { links, .. } => {
+                let any = |field: &Option<bytes::Bytes>| field.clone().map_or_else(|| Term::atom("_"), Term::Binary);
+                [Term::atom("link"), any(&links.bucket), any(&links.tag)]
+            }
+        };
+        Term::Tuple(items.into_iter().chain([keep]).collect())
+    }
+
+    /// Reads a phase from [`Self::to_term`]. `number` is its number in the job, for errors.
+    pub fn from_term(term: &Term, number: usize) -> Result<Self, JobError> {
+        from_term::phase(term, number)
+    }
+
     /// How a reduce phase is called; the default for other phases.
     pub fn batching(&self) -> Batching {
         match self {
@@ -54,4 +85,8 @@ impl Phase {
             _ => Batching::default(),
         }
     }
+}
+
+fn native(name: &str) -> Term {
+    Term::Tuple(vec![Term::atom("modfun"), Term::atom(MODULE), Term::atom(name)])
 }

@@ -120,7 +120,7 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
             stop.send_replace(true);
         });
     }
-    let outcome = runtime.block_on(serve(&settings, opened.kv(), ports, &threads, signals, stop, admin));
+    let outcome = runtime.block_on(serve(&settings, &opened, ports, &threads, signals, stop, admin));
     log.report_left_out();
     if let Some(member) = opened.member() {
         // Other nodes are served until here. The stores close with it.
@@ -199,7 +199,7 @@ fn open_unless_stopped(
 /// Reports that the node is ready, and serves until it is told to stop.
 async fn serve(
     settings: &Settings,
-    kv: &Kv,
+    opened: &Opened,
     ports: Ports,
     threads: &Arc<NetworkThreads>,
     signals: StopSignals,
@@ -208,6 +208,7 @@ async fn serve(
 ) -> Result<(), String> {
     let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
 
+    let (kv, map_reduce) = (opened.kv(), opened.jobs());
     let stopping = stop.subscribe();
     let memory = MemoryLimits { bytes_max: settings.request_memory_bytes, ..MemoryLimits::default() };
     let memory = MemoryBudget::new(memory);
@@ -220,10 +221,16 @@ async fn serve(
         Some(admin),
         Arc::clone(threads),
     );
+    let http_context = http_context.with_map_reduce(map_reduce.clone());
     let http_context = http_context.with_pages(page_rules(settings)).with_memory(memory.clone());
     let http_context = Arc::new(http_context);
-    let pb_context =
-        Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), memory, threads: Arc::clone(threads) });
+    let pb_context = Arc::new(PbContext {
+        kv: kv.clone(),
+        map_reduce,
+        config: pb_config(settings),
+        memory,
+        threads: Arc::clone(threads),
+    });
     let mut servers = JoinSet::new();
     for listener in registered(ports.http)? {
         servers.spawn(http::serve(listener, Arc::clone(&http_context), stopping.clone()));

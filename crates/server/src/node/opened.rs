@@ -3,6 +3,7 @@
 use super::secret;
 use crate::config::Settings;
 use ombak_cluster::{MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts, Secret};
+use ombak_jobs::Jobs;
 use ombak_kv::{Kv, KvConfig};
 use ombak_runtime::{Network, TcpNetwork};
 use ombak_tls::{Certificates, TlsNetwork};
@@ -70,6 +71,14 @@ impl Opened {
         match self {
             Self::Alone(kv) => kv,
             Self::Member(member) => member.kv(),
+        }
+    }
+
+    /// The MapReduce jobs of the node.
+    pub fn jobs(&self) -> Jobs {
+        match self {
+            Self::Alone(kv) => Jobs::alone(kv.clone()),
+            Self::Member(member) => member.node().jobs().clone(),
         }
     }
 

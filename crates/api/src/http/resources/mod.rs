@@ -10,6 +10,7 @@ pub mod index;
 pub mod keys;
 pub mod link_walk;
 mod listing;
+pub mod map_reduce;
 pub mod metrics;
 pub mod object;
 mod paged_document;

@@ -4,9 +4,7 @@
 //! A feature that comes to exist registers its paths in a module of its own, and they leave this
 //! one.
 
-use crate::JobClass;
 use crate::http::decision_graph::{self, READ_ONLY};
-use crate::http::error_status::{self, RequestKind};
 use crate::http::path::Part::{Name, Rest, Word};
 use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
@@ -15,7 +13,6 @@ use http::StatusCode;
 
 /// The paths of resources that do not exist here.
 pub const PATHS: &[Path] = &[
-    Path::plain("MapReduce", &[Word(b"mapred")], map_reduce),
     Path::plain("queue", &[Word(b"queuename"), Name], queue),
     Path::plain("queue", &[Word(b"membership_request")], queue),
     Path::plain("queue", &[Word(b"rtq"), Rest], queue),
@@ -34,14 +31,6 @@ pub const PATHS: &[Path] = &[
 ];
 
 const GET_OR_POST: &str = "GET, POST";
-const READ_OR_POST: &str = "GET, HEAD, POST";
-
-fn map_reduce(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    refuse(call, READ_OR_POST, |call| match call.ctx.jobs.check(JobClass::MapReduce) {
-        Err(error) => error_status::reply_for(&error, RequestKind::Other),
-        Ok(()) => missing("MapReduce"),
-    })
-}
 
 fn queue(call: Call<'_>) -> BoxFuture<'_, Reply> {
     refuse(call, GET_OR_POST, |_| missing("replication"))

@@ -13,6 +13,7 @@ mod objects;
 use super::{PbConfig, PbContext, connection, serve};
 use crate::{MemoryBudget, MemoryLimits, NetworkThreads};
 use bytes::BytesMut;
+use ombak_jobs::Jobs;
 use ombak_kv::hooks::Hooks;
 use ombak_kv::{Kv, KvConfig, head_terms};
 use ombak_proto::frame::{Frame, next_frame};
@@ -93,7 +94,8 @@ impl Node {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
         let threads = Arc::new(NetworkThreads::start(2).unwrap());
-        let ctx = Arc::new(PbContext { kv: kv.clone(), config, memory: memory.clone(), threads });
+        let map_reduce = Jobs::alone(kv.clone());
+        let ctx = Arc::new(PbContext { kv: kv.clone(), map_reduce, config, memory: memory.clone(), threads });
         let served = tokio::spawn(serve(listener, ctx.clone(), stopped));
         Self { address, kv, memory, ctx, stop, served, _dir: dir }
     }

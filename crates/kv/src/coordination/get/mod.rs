@@ -19,3 +19,4 @@ pub use self::actions::{GetAction, GetActions, Lack};
 pub use self::core::GetCore;
 pub use self::events::{Answer, Ask, GetEvent};
 pub use self::plan::GetPlan;
+pub(crate) use self::reply::reply_with;

@@ -39,6 +39,24 @@ pub struct GetPlan {
 }
 
 impl GetPlan {
+    /// The plan of a read that looks at one copy only.
+    pub(crate) const fn of_one_copy(props: &BucketProps, now: UnixMicros) -> Self {
+        Self {
+            r: 1,
+            pr: 0,
+            node_confirms: 0,
+            fail_threshold: 1,
+            notfound_ok: true,
+            head: false,
+            as_stored: false,
+            newest_only: props.last_write_wins || !props.allow_mult,
+            prefers_live: !props.last_write_wins,
+            dvv: props.dvv_enabled,
+            local: None,
+            now,
+        }
+    }
+
     /// Checks the options in Riak's order (docs/riak/semantics.md §3.1). `n` comes from the bucket
     /// and the `n_val` option. `replicas` are the nodes that can be asked, each once.
     pub fn new(options: &GetOptions, props: &BucketProps, n: u32, replicas: &[Replica]) -> Result<Self, Error> {

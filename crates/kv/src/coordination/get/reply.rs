@@ -11,7 +11,7 @@ use ombak_types::{Error, Object};
 ///
 /// # Errors
 /// A value of a kind is damaged.
-pub(super) fn reply_with(
+pub(crate) fn reply_with(
     mut object: Object,
     plan: &GetPlan,
     values: Option<&dyn ValueKind>,

@@ -1,0 +1,130 @@
+//! MapReduce jobs: `POST /mapred` (docs/riak/http-api.md §7).
+//!
+//! With `chunked=true`, results are sent as they are made, as parts of a multipart body. Otherwise
+//! they are collected, up to a limit.
+
+use crate::JobClass;
+use crate::http::base62;
+use crate::http::context::HttpContext;
+use crate::http::decision_graph;
+use crate::http::error_status::{self, RequestKind};
+use crate::http::offload;
+use crate::http::path::Part::Word;
+use crate::http::path::{Call, Path};
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use crate::http::wire::request_lines::line;
+use crate::map_reduce::{RESULTS_BYTES_MAX, check_access, check_enabled};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use http::{Method, StatusCode};
+use ombak_jobs::RunningJob;
+use ombak_mapreduce::{Collected, Encoding, Failure, Job, bytes_held};
+use ombak_types::Error;
+use ombak_types::etf::Term;
+
+/// The paths of this resource.
+pub const PATHS: &[Path] = &[Path::plain("MapReduce", &[Word(b"mapred")], run).ends_with_client()];
+
+const READ_OR_POST: &str = "GET, HEAD, POST";
+
+const USAGE: &str = "This resource accepts POSTs with bodies containing JSON of the form:\n{\n \"inputs\":[...list of \
+                     inputs...],\n \"query\":[...list of map/reduce phases...]\n}\n";
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move {
+        match begin(call.ctx, call.request).await {
+            Ok((job, running)) if call.request.parameter_is("chunked", "true") => parts(&job, running),
+            Ok((job, running)) => document(call.request, &job, running).await,
+            Err(refusal) => refusal,
+        }
+    })
+}
+
+/// Reads the job of a request and begins it.
+async fn begin(ctx: &HttpContext, request: &Request) -> Result<(Job, RunningJob), Reply> {
+    decision_graph::admit(ctx, request, READ_OR_POST, None).await?;
+    let refused = |error: &Error| error_status::reply_for(error, RequestKind::Other);
+    ctx.jobs.check(JobClass::MapReduce).map_err(|error| refused(&error))?;
+    if request.method != Method::POST {
+        return Err(reply::text(StatusCode::BAD_REQUEST, USAGE));
+    }
+    let content_type = request.header(line::CONTENT_TYPE);
+    if content_type.and_then(|text| Encoding::from_content_type(&text)) != Some(Encoding::Json) {
+        return Err(reply::page(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    }
+    let body = request.body.clone();
+    let job = offload::run(body.len(), move || Job::from_json(&body)).await?;
+    let job = job.map_err(|error| {
+        let (status, content_type, body) = error.to_http();
+        reply::typed(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), content_type, body)
+    })?;
+    check_enabled(ctx.jobs, &job).map_err(|error| refused(&error))?;
+    check_access(ctx.policy.as_deref(), &job).map_err(|why| reply::text(StatusCode::FORBIDDEN, why))?;
+    let running = ctx.map_reduce.run(job.clone());
+    Ok((job, running))
+}
+
+/// Answers with all results at once.
+async fn document(request: &Request, job: &Job, mut running: RunningJob) -> Reply {
+    let (mut collected, mut held) = (Collected::new(job, RESULTS_BYTES_MAX), request.holds());
+    let mut bytes = 0;
+    while let Some(output) = running.next().await {
+        let output = match output {
+            Ok(output) => output,
+            Err(failure) => return failed(&failure),
+        };
+        let values = if job.phases.is_empty() { Encoding::inputs_as_json(output.values) } else { output.values };
+        bytes += values.iter().map(bytes_held).sum::<usize>();
+        // The text of the results takes about as much again.
+        if let Err(error) = held.resize(2 * bytes as u64).await {
+            return error_status::reply_for(&error, RequestKind::Other);
+        }
+        if let Err(error) = collected.add(output.phase, values) {
+            return failed(&Failure::Other(error.to_string()));
+        }
+    }
+    held.keep_for_answer();
+    match offload::run(bytes, move || collected.to_json()).await {
+        Ok(Ok(json)) => reply::json(StatusCode::OK, json),
+        Ok(Err(error)) => failed(&Failure::Other(error.to_string())),
+        Err(refusal) => refusal,
+    }
+}
+
+fn failed(failure: &Failure) -> Reply {
+    reply::json(StatusCode::INTERNAL_SERVER_ERROR, failure.to_json().to_string())
+}
+
+/// Answers with a multipart stream: a part for each piece of results, or the failure.
+fn parts(job: &Job, running: RunningJob) -> Reply {
+    let boundary = base62::boundary(b"mapred");
+    let content_type = format!("multipart/mixed;boundary={boundary}");
+    let has_phases = !job.phases.is_empty();
+    let state = Some((running, boundary, false));
+    let parts = stream::unfold(state, move |state| async move {
+        let (mut running, boundary, is_over) = state?;
+        let end = |boundary: &str| Bytes::from(format!("\r\n--{boundary}--\r\n"));
+        let output = if is_over { None } else { running.next().await };
+        let json = match output {
+            None => return Some((Ok(end(&boundary)), None)),
+            Some(Ok(output)) => part(has_phases, output.phase, output.values),
+            Some(Err(failure)) => Err(failure),
+        };
+        let (json, is_over) = match json {
+            Ok(json) => (json, false),
+            Err(failure) => (failure.to_json().to_string(), true),
+        };
+        let bytes = Bytes::from(format!("\r\n--{boundary}\r\nContent-Type: application/json\r\n\r\n{json}"));
+        Some((Ok(bytes), Some((running, boundary, is_over))))
+    });
+    reply::stream(&content_type, parts)
+}
+
+/// The JSON of a piece of results.
+fn part(has_phases: bool, phase: usize, values: Vec<Term>) -> Result<String, Failure> {
+    let data = if has_phases { Encoding::Json.results(values) } else { Encoding::Json.input_results(values) };
+    let data = data.map_err(|error| Failure::Other(error.to_string()))?;
+    Ok(format!("{{\"phase\":{phase},\"data\":{}}}", String::from_utf8_lossy(&data)))
+}

@@ -1,0 +1,75 @@
+//! MapReduce jobs (docs/riak/pb-api.md §9).
+//!
+//! Each answer has results of one phase, in the encoding of the request. The last one says that the
+//! job is done.
+
+use super::failure::Failure;
+use super::handler::{Exchange, Handler, Request, Streaming};
+use super::refusal::Refusal;
+use crate::access::Access;
+use crate::jobs::JobClass;
+use crate::map_reduce::{check_access, check_enabled};
+use ombak_mapreduce::{Encoding, Failure as JobFailure};
+use ombak_proto::code;
+use ombak_proto::messages::{RpbMapRedReq, RpbMapRedResp};
+use ombak_proto::reply::write_message;
+use ombak_types::etf::{BinaryText, Term};
+
+/// The messages of this feature.
+pub(super) const HANDLERS: &[Handler] = &[Handler::streaming::<RpbMapRedReq>(code::MAP_RED_REQ).of_any_size()];
+
+/// A request of this length is read on another thread.
+const READ_IN_PLACE_BYTES_MAX: usize = 128 << 10;
+
+impl Request for RpbMapRedReq {
+    /// The permissions depend on the job, which is not read yet.
+    fn access(&self) -> Option<Access<'_>> {
+        None
+    }
+}
+
+impl Streaming for RpbMapRedReq {
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        let Exchange { ctx, reader, writer, .. } = exchange;
+        ctx.config.jobs.check(JobClass::MapReduce)?;
+        let Some(encoding) = Encoding::from_content_type(&self.content_type) else {
+            let text = format!("{{unknown_content_type,{}}}", BinaryText(&self.content_type));
+            return Err(Refusal::new(text).into());
+        };
+        let request = self.request;
+        let job = match request.len() {
+            0..READ_IN_PLACE_BYTES_MAX => encoding.job(&request),
+            _ => ctx.kv.offload(move || encoding.job(&request)).await?,
+        };
+        let job = job.map_err(|error| Refusal::new(error.to_string()))?;
+        check_enabled(ctx.config.jobs, &job)?;
+        check_access(ctx.config.policy.as_deref(), &job).map_err(Refusal::new)?;
+        let has_phases = !job.phases.is_empty();
+        let mut running = ctx.map_reduce.run(job);
+        while let Some(output) = reader.while_open(running.next()).await? {
+            let output = output.map_err(refusal)?;
+            let response = encode(encoding, has_phases, output.values).map_err(Refusal::new)?;
+            let phase = u32::try_from(output.phase).unwrap_or(u32::MAX);
+            let answer = RpbMapRedResp { phase: Some(phase), response: Some(response), done: None };
+            write_message(code::MAP_RED_RESP, &answer, &mut writer.buffer);
+            // The next results may take long, so these are sent first.
+            writer.flush().await?;
+            writer.begin();
+        }
+        let end = RpbMapRedResp { phase: None, response: None, done: Some(true) };
+        write_message(code::MAP_RED_RESP, &end, &mut writer.buffer);
+        Ok(())
+    }
+}
+
+fn encode(encoding: Encoding, has_phases: bool, values: Vec<Term>) -> Result<bytes::Bytes, String> {
+    let encoded = if has_phases { encoding.results(values) } else { encoding.input_results(values) };
+    encoded.map_err(|error| JobFailure::Other(error.to_string()).to_json().to_string())
+}
+
+fn refusal(failure: JobFailure) -> Refusal {
+    match failure {
+        JobFailure::Timeout => Refusal::new("timeout"),
+        other => Refusal::new(other.to_json().to_string()),
+    }
+}

@@ -1,0 +1,91 @@
+//! Asks another node for pieces of parts.
+
+use crate::capabilities::MAPREDUCE;
+use crate::replica::failure::{error_of, undecodable};
+use crate::replica::{Caller, known_version};
+use crate::service_numbers::JOB_PART;
+use crate::wire::{JobAnswer, JobQuestion, decode_job_answer, encode_job_question};
+use ombak_jobs::{PartAnswer, PartClient, PartError, PartRequest, PartWork};
+use ombak_peer::frame::Priority;
+use ombak_peer::{Lane, Outgoing, RingVersion};
+use ombak_runtime::BoxFuture;
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a node may take to hear that a job has ended.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// Another node as one that works on parts.
+pub(crate) struct RemoteParts {
+    node: NodeId,
+    caller: Arc<Caller>,
+}
+
+impl RemoteParts {
+    pub(crate) fn new(node: NodeId, caller: Arc<Caller>) -> Self {
+        Self { node, caller }
+    }
+
+    fn ask(
+        &self,
+        question: &JobQuestion,
+        ring: RingVersion,
+        deadline: Instant,
+    ) -> BoxFuture<'static, Result<JobAnswer, Error>> {
+        let (node, caller) = (self.node, Arc::clone(&self.caller));
+        let outgoing = Outgoing {
+            lane: Lane::Bulk,
+            service: JOB_PART,
+            // A client waits for the job.
+            priority: Priority::Request,
+            ring,
+            age: Duration::ZERO,
+            deadline,
+            body: encode_job_question(question),
+        };
+        Box::pin(async move {
+            let answer = caller.transport.call(node, outgoing).await.map_err(|failure| error_of(node, failure))?;
+            decode_job_answer(&answer).map_err(|why| undecodable(node, &why.to_string()))
+        })
+    }
+
+    fn can(&self) -> bool {
+        // A node that is not connected says nothing of itself; the call connects it.
+        self.caller.transport.live_session(self.node).is_none() || self.caller.transport.shares(self.node, MAPREDUCE)
+    }
+}
+
+impl PartClient for RemoteParts {
+    fn piece(&self, request: PartRequest) -> BoxFuture<'static, Result<PartAnswer, PartError>> {
+        let node = self.node;
+        if !self.can() {
+            let why = format!("an earlier version of ombak runs on node {node}, which does not know MapReduce");
+            let error = StoreFailure::new(StoreFailureKind::Unreachable, why);
+            return Box::pin(std::future::ready(Err(PartError::Lost(error.into()))));
+        }
+        let ring = match &request.work {
+            PartWork::Share { ring, .. } => RingVersion { lineage: ring.lineage, number: ring.number },
+            PartWork::Keys(_) => known_version(&self.caller.kv),
+        };
+        let deadline = request.deadline;
+        let answer = self.ask(&JobQuestion::Piece(request), ring, deadline);
+        Box::pin(async move {
+            match answer.await? {
+                JobAnswer::Piece(piece) => Ok(piece),
+                JobAnswer::Failed(failure) => Err(PartError::Failed(failure)),
+                JobAnswer::Ended => Err(PartError::Lost(undecodable(node, "it answers another question"))),
+            }
+        })
+    }
+
+    fn end_job(&self, job: u128) -> BoxFuture<'static, ()> {
+        if !self.can() {
+            return Box::pin(std::future::ready(()));
+        }
+        let (ring, deadline) = (known_version(&self.caller.kv), self.caller.runtime.now() + END_MAX);
+        let answer = self.ask(&JobQuestion::End { job }, ring, deadline);
+        // What is kept for a job is forgotten at its deadline in any case.
+        Box::pin(async move { drop(answer.await) })
+    }
+}

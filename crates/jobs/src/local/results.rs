@@ -1,0 +1,74 @@
+//! The results of a piece, reduced before they travel if the job wants that.
+
+use super::{Inner, reducing};
+use crate::part::{PartError, PartRequest, PhaseOfPart};
+use ombak_mapreduce::{Phase, Reducer, bytes_held};
+use ombak_types::etf::Term;
+use std::time::Instant;
+
+/// How many new values are reduced at once.
+const REDUCED_AT_ONCE: usize = 1000;
+
+/// What a piece has given so far.
+pub(super) struct Results {
+    values: Vec<Term>,
+    bytes: usize,
+    bytes_max: usize,
+    job: u128,
+    reducer: Option<(usize, Reducer, Term)>,
+    /// How many of the values were reduced.
+    reduced: usize,
+    deadline: Instant,
+}
+
+impl Results {
+    pub(super) fn new(request: &PartRequest, bytes_max: usize) -> Self {
+        let reducer = match &request.prereduce {
+            Some(PhaseOfPart { number, phase: Phase::Reduce { function, arg, .. } }) => {
+                Some((*number, function.clone(), arg.clone()))
+            }
+            _ => None,
+        };
+        Self {
+            values: Vec::new(),
+            bytes: 0,
+            bytes_max,
+            job: request.job,
+            reducer,
+            reduced: 0,
+            deadline: request.deadline,
+        }
+    }
+
+    pub(super) async fn add(&mut self, node: &Inner, values: Vec<Term>) -> Result<(), PartError> {
+        self.bytes += values.iter().map(bytes_held).sum::<usize>();
+        self.values.extend(values);
+        if self.bytes >= self.bytes_max || self.values.len() - self.reduced >= REDUCED_AT_ONCE {
+            self.reduce(node).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the piece is large enough.
+    pub(super) const fn is_full(&self) -> bool {
+        self.bytes >= self.bytes_max
+    }
+
+    pub(super) async fn finish(mut self, node: &Inner) -> Result<Vec<Term>, PartError> {
+        self.reduce(node).await?;
+        Ok(self.values)
+    }
+
+    /// Reduces what was not reduced yet. A phase that has no values is not called.
+    async fn reduce(&mut self, node: &Inner) -> Result<(), PartError> {
+        let Some((number, function, arg)) = &self.reducer else { return Ok(()) };
+        if self.values.len() == self.reduced {
+            return Ok(());
+        }
+        let values = std::mem::take(&mut self.values);
+        self.values = reducing::reduce(node, (self.job, *number), function, arg, values, self.deadline).await?;
+        self.reduced = self.values.len();
+        self.bytes = self.values.iter().map(bytes_held).sum();
+        Ok(())
+    }
+}

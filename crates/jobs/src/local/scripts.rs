@@ -1,0 +1,207 @@
+//! Phases in JavaScript. A phase has a function of its own on each node, with a session on each
+//! thread that calls it, from its first call to the end of the job.
+
+use super::Inner;
+use crate::functions::{failure_of, script_error_text};
+use crate::part::{PartError, PartRequest};
+use ombak_functions::{Function, FunctionError, Lane};
+use ombak_kv::{GetOptions, GetReply, GetRequest};
+use ombak_mapreduce::{Failure, Input, PhaseFailure, ScriptSource, from_json, not_found_term, object_to_json, to_json};
+use ombak_script::Program;
+use ombak_types::etf::Term;
+use ombak_types::{Error, Object};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// How many phases may have functions at the same time.
+const PHASES_MAX: usize = 1024;
+
+/// The phase of a job.
+type PhaseOf = (u128, usize);
+
+/// The functions of phases that run.
+#[derive(Default)]
+pub(super) struct OpenFunctions(Mutex<BTreeMap<PhaseOf, Open>>);
+
+struct Open {
+    function: Function,
+    /// When the job ends.
+    deadline: Instant,
+}
+
+impl OpenFunctions {
+    fn get(&self, phase: PhaseOf) -> Option<Function> {
+        self.0.lock().get(&phase).map(|open| open.function.clone())
+    }
+
+    /// Keeps a function, unless another part of the phase was quicker.
+    fn keep(&self, phase: PhaseOf, function: Function, deadline: Instant, now: Instant) -> Result<Function, Error> {
+        let mut open = self.0.lock();
+        open.retain(|_, open| open.deadline > now);
+        if open.len() >= PHASES_MAX {
+            return Err(Error::Overload);
+        }
+        Ok(open.entry(phase).or_insert(Open { function, deadline }).function.clone())
+    }
+
+    /// Ends the sessions of a job.
+    pub(super) fn forget(&self, job: u128) {
+        self.0.lock().retain(|(of, _), _| *of != job);
+    }
+}
+
+/// What a function makes of one key: of an object, or a value that stands for a missing one.
+enum Argument {
+    Object(String),
+    Missing(Term),
+}
+
+impl Inner {
+    /// The values of the first of these keys, and how many keys these are: at least one.
+    pub(super) async fn map_in_script(
+        &self,
+        request: &PartRequest,
+        (number, source, arg): (usize, &ScriptSource, &Term),
+        inputs: Vec<Input>,
+        objects: Vec<Option<Object>>,
+    ) -> Result<(Vec<Term>, usize), PartError> {
+        let function = self.function(request.job, number, source, Lane::Map, request.deadline).await?;
+        let arg = json_of(number, arg)?;
+        let texts =
+            inputs.iter().map(|input| json_of(number, &input.key_data_term())).collect::<Result<Vec<_>, _>>()?;
+        let work = move || arguments(number, &inputs, &objects).map(|arguments| (inputs, arguments));
+        let (inputs, arguments) = self.on_thread(request.deadline, work).await?.map_err(PartError::Failed)?;
+        let (runtime, until) = (self.runtime.clone(), self.runtime.now() + self.config.piece_time_max);
+        let called = function.run(request.deadline, move |calls| {
+            let (mut values, mut done) = (Vec::new(), 0);
+            for ((argument, key_data), input) in arguments.into_iter().zip(&texts).zip(&inputs) {
+                match argument {
+                    Argument::Missing(value) => values.push(value),
+                    Argument::Object(object) => match calls.map(&object, key_data, &arg) {
+                        Ok(results) => values.extend(results.iter().map(from_json)),
+                        Err(error) => return Err(Box::new((error, input.clone()))),
+                    },
+                }
+                done += 1;
+                if runtime.now() >= until {
+                    break;
+                }
+            }
+            Ok((values, done))
+        });
+        match called.await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(failed)) => {
+                let (error, input) = *failed;
+                let failure = PhaseFailure::of_map(number, &script_error_text(&error), &input, true);
+                Err(PartError::Failed(Failure::Phase(failure)))
+            }
+            Err(error) => Err(of_pool(number, &error)),
+        }
+    }
+
+    /// Calls a reduce function.
+    pub(super) async fn reduce_in_script(
+        &self,
+        (job, number): (u128, usize),
+        (source, arg): (&ScriptSource, &Term),
+        values: Vec<Term>,
+        deadline: Instant,
+    ) -> Result<Vec<Term>, PartError> {
+        let function = self.function(job, number, source, Lane::Reduce, deadline).await?;
+        let arg = json_of(number, arg)?;
+        let list = self.on_thread(deadline, move || list_of(number, &values)).await?.map_err(PartError::Failed)?;
+        let called = function.run(deadline, move |calls| {
+            calls.reduce(&list, &arg).map(|results| results.iter().map(from_json).collect())
+        });
+        match called.await {
+            Ok(Ok(results)) => Ok(results),
+            Ok(Err(error)) => Err(failed(number, &script_error_text(&error))),
+            Err(error) => Err(of_pool(number, &error)),
+        }
+    }
+
+    /// The function of a phase.
+    async fn function(
+        &self,
+        job: u128,
+        number: usize,
+        source: &ScriptSource,
+        lane: Lane,
+        deadline: Instant,
+    ) -> Result<Function, PartError> {
+        if let Some(open) = self.functions.get((job, number)) {
+            return Ok(open);
+        }
+        let Some(functions) = &self.config.functions else {
+            return Err(failed(number, "functions in JavaScript cannot run here"));
+        };
+        let program = match source {
+            ScriptSource::Named(name) => functions.catalogue.named(name),
+            ScriptSource::Source(source) => functions.catalogue.anonymous(source),
+            ScriptSource::Stored { bucket, key } => {
+                let stored = self.stored_source(number, &Input::new(bucket.clone(), key.clone())).await?;
+                functions.catalogue.anonymous(&stored)
+            }
+        };
+        let program: Program = program.map_err(|error| failed(number, &error.to_string()))?;
+        let function = functions.pool.open(lane, program);
+        Ok(self.functions.keep((job, number), function, deadline, self.runtime.now())?)
+    }
+
+    /// The source of a function that is the value of an object.
+    async fn stored_source(&self, number: usize, place: &Input) -> Result<String, PartError> {
+        let options = GetOptions::default();
+        let request = GetRequest { bucket: place.bucket.clone(), key: place.key.clone(), options };
+        let object = match self.kv.get(request).await? {
+            GetReply::Found(object) => object,
+            GetReply::NotFound { .. } => {
+                return Err(failed(number, "the object with the function's source is missing"));
+            }
+        };
+        let value = object.siblings.first().map(|sibling| sibling.value.to_vec()).unwrap_or_default();
+        String::from_utf8(value).map_err(|_| failed(number, "the function's source is not UTF-8"))
+    }
+}
+
+fn failed(number: usize, error: &str) -> PartError {
+    PartError::Failed(Failure::Phase(PhaseFailure::of_reduce(number, error)))
+}
+
+fn of_pool(number: usize, error: &FunctionError) -> PartError {
+    match failure_of(number, error) {
+        Some(failure) => PartError::Failed(failure),
+        None => PartError::Lost(Error::Overload),
+    }
+}
+
+fn json_of(number: usize, term: &Term) -> Result<String, PartError> {
+    to_json(term).map_err(|error| failed(number, &error.to_string()))
+}
+
+/// The objects as functions get them.
+fn arguments(number: usize, inputs: &[Input], objects: &[Option<Object>]) -> Result<Vec<Argument>, Failure> {
+    let argument = |(input, object): (&Input, &Option<Object>)| match object {
+        None => Ok(Argument::Missing(not_found_term(input))),
+        Some(object) => object_to_json(input, object)
+            .map(Argument::Object)
+            .map_err(|error| Failure::Phase(PhaseFailure::of_map(number, &error.to_string(), input, true))),
+    };
+    inputs.iter().zip(objects).map(argument).collect()
+}
+
+/// The list that a reduce function gets. Inputs are lists of texts in it.
+fn list_of(number: usize, values: &[Term]) -> Result<String, Failure> {
+    let mut list = String::from("[");
+    for value in values {
+        if list.len() > 1 {
+            list.push(',');
+        }
+        let input = if matches!(value, Term::Tuple(_)) { Input::from_term(value) } else { None };
+        let text = input.map_or_else(|| to_json(value), |input| to_json(&input.to_json_term()));
+        list += &text.map_err(|error| Failure::Phase(PhaseFailure::of_reduce(number, &error.to_string())))?;
+    }
+    list.push(']');
+    Ok(list)
+}

@@ -1,0 +1,128 @@
+//! Where the inputs of a job come from.
+
+use super::{Event, RunningJob};
+use crate::jobs::Inner;
+use ombak_kv::{IndexMatch, IndexQuery, QueryRange, QueryResults};
+use ombak_mapreduce::{Failure, Input, Inputs, Job};
+use ombak_types::{Bucket, Error, IndexTerm};
+use std::ops::Bound;
+use std::vec::IntoIter;
+
+/// How many keys of a list are taken at once.
+const KEYS_AT_ONCE: usize = 1000;
+
+/// Keys that do not come from shares.
+#[derive(Default)]
+pub(super) enum KeySource {
+    List(IntoIter<Input>),
+    Index(Bucket, Box<QueryResults>),
+    /// The next keys are being read.
+    Busy,
+    /// There are no more.
+    #[default]
+    Done,
+}
+
+/// What was found out about the inputs.
+pub(super) enum Found {
+    /// They are shares of a bucket with this n.
+    Share { n: u32, homes: u32 },
+    /// They come from here.
+    Source(KeySource),
+    /// The next keys of a query, or its end.
+    Matches { bucket: Bucket, results: Box<QueryResults>, matches: Option<Result<Vec<IndexMatch>, Error>> },
+}
+
+impl KeySource {
+    pub(super) fn of(node: &Inner, job: &Job) -> Result<Found, Failure> {
+        let other = |error: Error| Failure::Other(error.to_string());
+        match &job.inputs {
+            Inputs::Keys(keys) => Ok(Found::Source(Self::List(keys.clone().into_iter()))),
+            Inputs::Bucket { bucket, .. } => {
+                let n = node.kv.buckets().props(bucket).map_err(other)?.n_val;
+                Ok(Found::Share { n, homes: node.kv.homes() })
+            }
+            Inputs::Index(query) => {
+                let range = range_of(&query.field, query.low.clone(), query.high.clone());
+                let asked = IndexQuery {
+                    bucket: query.bucket.clone(),
+                    range,
+                    after: None,
+                    results_max: None,
+                    pattern: None,
+                    shows_tombstones: false,
+                };
+                let results = node.kv.query(asked, Some(job.timeout)).map_err(other)?;
+                Ok(Found::Source(Self::Index(query.bucket.clone(), Box::new(results))))
+            }
+            // Riak's words for a module that is not there.
+            Inputs::Search { .. } | Inputs::Function { .. } => Err(Failure::Other("map_reduce_error".to_owned())),
+        }
+    }
+}
+
+fn range_of(field: &bytes::Bytes, low: IndexTerm, high: IndexTerm) -> QueryRange {
+    let key = |term: IndexTerm| match term {
+        IndexTerm::Bin(key) => Bound::Included(key),
+        IndexTerm::Int(number) => Bound::Included(number.to_string().into()),
+    };
+    match &field[..] {
+        b"$bucket" => QueryRange::Keys { from: Bound::Unbounded, to: Bound::Unbounded },
+        b"$key" => QueryRange::Keys { from: key(low), to: key(high) },
+        _ => QueryRange::Terms { field: field.clone(), from: low, to: high },
+    }
+}
+
+impl RunningJob {
+    /// Gives the job more keys if it has room. Returns whether it got some at once.
+    pub(super) fn feed(&mut self) -> bool {
+        if !self.run.wants_keys() {
+            return false;
+        }
+        match std::mem::take(&mut self.keys) {
+            KeySource::List(mut keys) => {
+                let some: Vec<Input> = keys.by_ref().take(KEYS_AT_ONCE).collect();
+                if some.is_empty() {
+                    self.run.end_keys();
+                } else {
+                    self.keys = KeySource::List(keys);
+                    self.run.add_keys(some);
+                }
+                true
+            }
+            KeySource::Index(bucket, mut results) => {
+                self.keys = KeySource::Busy;
+                self.events.push(Box::pin(async move {
+                    let matches = results.next().await;
+                    Event::Keys(Found::Matches { bucket, results, matches })
+                }));
+                false
+            }
+            KeySource::Busy => {
+                self.keys = KeySource::Busy;
+                false
+            }
+            KeySource::Done => {
+                self.run.end_keys();
+                true
+            }
+        }
+    }
+
+    pub(super) fn take_keys(&mut self, found: Found) {
+        let Found::Matches { bucket, results, matches } = found else { return };
+        match matches {
+            Some(Ok(matches)) => {
+                let inputs = matches.into_iter().map(|found| Input::new(bucket.clone(), found.key)).collect();
+                self.keys = KeySource::Index(bucket, results);
+                self.run.add_keys(inputs);
+            }
+            Some(Err(Error::Timeout)) => self.run.stop(Failure::Timeout),
+            Some(Err(error)) => self.run.stop(Failure::Other(format!("Error sending inputs: {error}"))),
+            None => {
+                self.keys = KeySource::Done;
+                self.run.end_keys();
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Phases in JavaScript, on a node that is alone.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use bytes::Bytes;
+use ombak_functions::{Catalogue, FunctionPool, Lane, PoolConfig, Registered, RegisteredFunctions};
+use ombak_jobs::{JobFunctions, Jobs, JobsConfig, NoPartNodes};
+use ombak_kv::{Kv, KvConfig, PutOptions, PutRequest, head_terms};
+use ombak_mapreduce::{Failure, Job, to_json};
+use ombak_runtime::TokioRuntime;
+use ombak_storage::{MemoryConfig, MemoryFactory};
+use ombak_types::{Bucket, Object, Sibling};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+struct NothingRegistered;
+
+impl RegisteredFunctions for NothingRegistered {
+    fn registered(&self, _name: &str) -> Option<Registered> {
+        None
+    }
+}
+
+struct Node {
+    kv: Kv,
+    jobs: Jobs,
+    pool: FunctionPool,
+    _dir: TempDir,
+}
+
+impl Node {
+    fn open(allows_anonymous: bool) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let backend = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
+        let mut kv_config = KvConfig::new("riak@127.0.0.1", dir.path(), backend);
+        (kv_config.ring_size, kv_config.runtime) = (8, Arc::new(TokioRuntime));
+        let kv = Kv::open(kv_config).unwrap();
+        let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default());
+        let catalogue = Catalogue::new(Arc::new(NothingRegistered), Vec::new(), allows_anonymous);
+        let functions = Some(JobFunctions { pool: pool.clone(), catalogue });
+        let jobs = Jobs::new(kv.clone(), JobsConfig { functions, ..JobsConfig::default() }, Arc::new(NoPartNodes));
+        Self { kv, jobs, pool, _dir: dir }
+    }
+
+    async fn put(&self, key: &str, value: &str) {
+        let object = Object::new(Sibling::new(Bytes::copy_from_slice(value.as_bytes())));
+        let key = Some(Bytes::copy_from_slice(key.as_bytes()));
+        let request = PutRequest { bucket: Bucket::untyped("b"), key, object, options: PutOptions::default() };
+        self.kv.put(request).await.unwrap();
+    }
+
+    /// The results of a job, as texts in order.
+    async fn run(&self, inputs: Value, query: Value) -> Result<Vec<String>, Failure> {
+        let job = json!({ "inputs": inputs, "query": query }).to_string();
+        let mut running = self.jobs.run(Job::from_json(job.as_bytes()).unwrap());
+        let mut results = Vec::new();
+        while let Some(output) = running.next().await {
+            results.extend(output?.values.iter().map(|value| to_json(value).unwrap()));
+        }
+        results.sort();
+        Ok(results)
+    }
+}
+
+fn named(kind: &str, name: &str) -> Value {
+    json!({ kind: { "language": "javascript", "name": name } })
+}
+
+fn source(kind: &str, source: &str) -> Value {
+    json!({ kind: { "language": "javascript", "source": source } })
+}
+
+fn error_of(result: Result<Vec<String>, Failure>) -> String {
+    match result {
+        Err(Failure::Phase(failure)) => failure.error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn built_in_functions_map_and_reduce() {
+    let node = Node::open(false);
+    for n in 0..100 {
+        node.put(&format!("k{n}"), &n.to_string()).await;
+    }
+    let sum = json!([named("map", "Riak.mapValuesJson"), named("reduce", "Riak.reduceSum")]);
+    assert_eq!(node.run(json!("b"), sum.clone()).await.unwrap(), ["4950"]);
+    let missing = json!([["b", "k1"], ["b", "missing", "data"]]);
+    assert_eq!(node.run(missing.clone(), sum).await.unwrap(), ["1"]);
+    let found = node.run(missing, json!([named("map", "Riak.mapValues")])).await.unwrap();
+    assert_eq!(found, ["\"1\"", r#"{"not_found":{"bucket":"b","key":"missing","keydata":"data"}}"#]);
+    let end = Instant::now() + Duration::from_secs(10);
+    while node.pool.open_sessions(Lane::Map) + node.pool.open_sessions(Lane::Reduce) > 0 {
+        assert!(Instant::now() < end, "the sessions of jobs that have ended stay open");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_is_run_where_that_is_allowed() {
+    let node = Node::open(true);
+    node.put("k", "3").await;
+    node.put("source", "function(o) { return [o.key + '!']; }").await;
+    let twice = source("map", "function(o, data, arg) { return [2 * JSON.parse(o.values[0].data)]; }");
+    assert_eq!(node.run(json!([["b", "k"]]), json!([twice])).await.unwrap(), ["6"]);
+    let stored = json!({ "map": { "language": "javascript", "bucket": "b", "key": "source" } });
+    assert_eq!(node.run(json!([["b", "k"]]), json!([stored])).await.unwrap(), ["\"k!\""]);
+    let keys = source("reduce", "function(keys) { return [keys.length, keys[0][1]]; }");
+    assert_eq!(node.run(json!([["b", "k"]]), json!([keys])).await.unwrap(), ["\"k\"", "1"]);
+    let refused = error_of(Node::open(false).run(json!([["b", "k"]]), json!([twice])).await);
+    assert!(refused.contains("not allowed"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_fails_or_does_not_exist_fails_the_job_and_says_why() {
+    let node = Node::open(true);
+    node.put("k", "3").await;
+    let failing = source("map", "function(o) { return zork; }");
+    let error = error_of(node.run(json!("b"), json!([failing])).await);
+    assert!(error.contains("lineno") && error.contains("zork is not defined"), "{error}");
+    let error = error_of(node.run(json!("b"), json!([named("map", "Riak.zork")])).await);
+    assert!(error.contains("Riak.zork"), "{error}");
+}
