@@ -48,6 +48,19 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "ombak-jobs",
+        &[
+            "ombak-types",
+            "ombak-ring",
+            "ombak-storage",
+            "ombak-runtime",
+            "ombak-script",
+            "ombak-functions",
+            "ombak-kv",
+            "ombak-mapreduce",
+        ],
+    ),
+    (
         "ombak-cluster",
         &[
             "ombak-fixtures",
@@ -63,19 +76,6 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-kv",
             "ombak-mapreduce",
             "ombak-jobs",
-        ],
-    ),
-    (
-        "ombak-jobs",
-        &[
-            "ombak-types",
-            "ombak-ring",
-            "ombak-storage",
-            "ombak-runtime",
-            "ombak-script",
-            "ombak-functions",
-            "ombak-kv",
-            "ombak-mapreduce",
         ],
     ),
     ("ombak-datatypes", &["ombak-types", "ombak-ring", "ombak-crdt", "ombak-storage", "ombak-runtime", "ombak-kv"]),

@@ -2,9 +2,9 @@
 //!
 //! A list of keys has its own order; the place in it is the number of keys before it (u32,
 //! big-endian). The keys of a share are visited in the order of their hashes, and of the keys
-//! themselves where hashes are equal; the place is the hash (u64, big-endian) and the key. Stores do
-//! not keep keys in this order, so they are sorted. If there are too many, only the first ones are
-//! taken, and a later piece visits the keys of the share once more.
+//! themselves where hashes are equal; the place is the hash (u64, big-endian) and the key. Stores
+//! do not keep keys in this order, so they are sorted. If there are too many, only the first ones
+//! are taken, and a later piece visits the keys of the share once more.
 
 use super::Inner;
 use crate::part::{PartError, PartRequest, PartWork};

@@ -91,7 +91,7 @@ impl JobError {
             Self::Inputs(why) => (400, TEXT, format!("An error occurred parsing the \"inputs\" field.\n{why}")),
             Self::Query(why) => (400, TEXT, format!("An error occurred parsing the \"query\" field.\n{why}")),
             Self::NotATerm(_) | Self::ErlangFun => (400, TEXT, format!("{self}\n")),
-            // Riak's worker does not start where such sources are not allowed. Its stack says why here.
+            // Riak's worker does not start with such a source. The stack says why here.
             Self::ErlangSource { phase } => {
                 let (error, stack) = ("[worker_startup_failed]", ERLANG_SOURCE);
                 let members = json!({ "phase": phase, "error": error, "input": "", "type": "result", "stack": stack });
