@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import console
 import datatypes
 import forming
+import hooking
 import interfaces
 import leveled
 import locations
@@ -30,7 +31,7 @@ from world import World
 
 # Scenarios of these modules share one cluster, of this kind and of so many nodes.
 SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, World, 3), (interfaces, World, 5)]
-ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario]
+ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
@@ -43,6 +44,7 @@ SCENARIOS = {
     returning: ["returning_copy", "returning_older_copy", "returning_removed_node"],
     program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],
     statistics_scenario: ["verify_riak_stats"],
+    hooking: ["verify_commit_hooks", "verify_conditional_postcommit"],
     leveled: ["journalreload_leveled", "hotbackup_leveled"],
     properties: ["bucket_props_roundtrip", "bucket_props_validation", "verify_reset_bucket_props", "bucket_types",
                  "http_bucket_types", "cluster_meta_basic"],

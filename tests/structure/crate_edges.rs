@@ -79,6 +79,10 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("ombak-datatypes", &["ombak-types", "ombak-ring", "ombak-crdt", "ombak-storage", "ombak-runtime", "ombak-kv"]),
+    (
+        "ombak-hooks",
+        &["ombak-types", "ombak-runtime", "ombak-script", "ombak-mapreduce", "ombak-functions", "ombak-kv"],
+    ),
     ("ombak-backup", &["ombak-types", "ombak-storage", "ombak-node-files", "ombak-kv"]),
     (
         "ombak-api",
@@ -111,6 +115,9 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-runtime",
             "ombak-tls",
             "ombak-kv",
+            "ombak-script",
+            "ombak-functions",
+            "ombak-hooks",
             "ombak-jobs",
             "ombak-datatypes",
             "ombak-cluster",

@@ -139,9 +139,14 @@ pub enum PrecommitReason {
         /// The field's name, lower-cased.
         field: String,
     },
-    /// The hook could not run, because Ombak runs no Erlang and no JavaScript hooks. Holds the
-    /// module and the function, or the name.
+    /// The hook is an Erlang function, or no function has its name. Holds the module and the
+    /// function, or the name.
     HookMissing(String),
+    /// The hook refused the write, and said why.
+    HookSaid(String),
+    /// The hook gave a reason that is not a text, or something that is not an object. Holds the
+    /// Erlang term that Riak answers.
+    HookReturned(String),
 }
 
 fn precommit_text(reason: &Option<PrecommitReason>) -> String {
@@ -157,6 +162,8 @@ fn precommit_text(reason: &Option<PrecommitReason>) -> String {
         Some(PrecommitReason::HookMissing(hook)) => {
             format!("{{precommit_fail,{{hook_crashed,{{{hook},error,undef}}}}}}")
         }
+        Some(PrecommitReason::HookSaid(text)) => format!("{{precommit_fail,{}}}", BinaryText(text.as_bytes())),
+        Some(PrecommitReason::HookReturned(term)) => format!("{{precommit_fail,{term}}}"),
     }
 }
 
@@ -203,6 +210,11 @@ mod tests {
                 Error::PrecommitFail(Some(PrecommitReason::HookMissing("nomod,nofun".into()))),
                 "{precommit_fail,{hook_crashed,{nomod,nofun,error,undef}}}",
             ),
+            (
+                Error::PrecommitFail(Some(PrecommitReason::HookSaid("too \"old\"".into()))),
+                r#"{precommit_fail,<<"too \"old\"">>}"#,
+            ),
+            (Error::PrecommitFail(Some(PrecommitReason::HookReturned("42".into()))), "{precommit_fail,42}"),
             (Error::ZeroLength("Bucket"), "Bucket cannot be zero-length"),
             (Error::JobDisabled("{riak_kv,list_keys}"), "Operation '{riak_kv,list_keys}' is not enabled"),
             (Error::TooLarge { bytes: 1001, bytes_max: 1000 }, "{too_large,1001}"),

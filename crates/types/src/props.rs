@@ -85,8 +85,7 @@ impl SyncOnWrite {
     }
 }
 
-/// A commit hook as the property names it. Ombak can run none of them, because they are Erlang or
-/// JavaScript.
+/// A commit hook as the property names it. Ombak runs those in JavaScript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// An Erlang function.

@@ -90,6 +90,11 @@ fn precommit(reason: Option<&PrecommitReason>) -> Reply {
         Some(PrecommitReason::UnknownFieldType { field }) => {
             reply::text(StatusCode::BAD_REQUEST, format!("Unknown field type for field: '{field}'.\n"))
         }
+        Some(PrecommitReason::HookSaid(text)) => reply::text(StatusCode::FORBIDDEN, text.clone()),
+        // Riak fails to write such a reason into its answer.
+        Some(PrecommitReason::HookReturned(term)) => {
+            reply::text(StatusCode::INTERNAL_SERVER_ERROR, format!("Error:\n{{precommit_fail,{term}}}\n"))
+        }
         Some(PrecommitReason::HookMissing(hook)) => reply::text(
             StatusCode::FORBIDDEN,
             format!(
@@ -142,6 +147,15 @@ mod tests {
         let text = "The object would be larger than the 1000 bytes that this node takes\n";
         let refused = Error::TooLarge { bytes: 1048, bytes_max: 1000 };
         assert_eq!(said(refused, RequestKind::Put), (413, text.into()));
+    }
+
+    #[test]
+    fn the_answer_to_a_refused_put_is_what_its_hook_said() {
+        let put = |reason| said(Error::PrecommitFail(reason), RequestKind::Put);
+        assert_eq!(put(None), (403, "PUT aborted by pre-commit hook.\n".into()));
+        assert_eq!(put(Some(PrecommitReason::HookSaid("too old".into()))), (403, "too old".into()));
+        let term = PrecommitReason::HookReturned("7".into());
+        assert_eq!(put(Some(term)), (500, "Error:\n{precommit_fail,7}\n".into()));
     }
 
     #[test]

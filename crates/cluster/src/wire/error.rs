@@ -67,6 +67,10 @@ mod kind {
     pub const INSUFFICIENT_VNODES_AVAILABLE: u8 = 28;
     /// text term
     pub const OPERATION_REFUSED: u8 = 29;
+    /// text
+    pub const HOOK_SAID: u8 = 30;
+    /// text term
+    pub const HOOK_RETURNED: u8 = 31;
 }
 
 /// The kinds of failures of a store, by their number on the wire.
@@ -188,6 +192,8 @@ fn put_precommit(reason: Option<&PrecommitReason>, out: &mut Writer) {
         }
         Some(PrecommitReason::UnknownFieldType { field }) => out.texts(kind::UNKNOWN_FIELD_TYPE, &[field]),
         Some(PrecommitReason::HookMissing(hook)) => out.texts(kind::HOOK_MISSING, &[hook]),
+        Some(PrecommitReason::HookSaid(text)) => out.texts(kind::HOOK_SAID, &[text]),
+        Some(PrecommitReason::HookReturned(term)) => out.texts(kind::HOOK_RETURNED, &[term]),
     }
 }
 
@@ -235,9 +241,12 @@ fn read_error(kind: u8, r: &mut Reader<'_>) -> Result<Error, Malformed> {
         kind::NOT_FOUND => Error::NotFound,
         kind::MATCH_FOUND => Error::MatchFound,
         kind::MODIFIED => Error::Modified,
-        kind::PRECOMMIT_FAIL | kind::FIELD_PARSING_FAILED | kind::UNKNOWN_FIELD_TYPE | kind::HOOK_MISSING => {
-            Error::PrecommitFail(precommit(kind, r)?)
-        }
+        kind::PRECOMMIT_FAIL
+        | kind::FIELD_PARSING_FAILED
+        | kind::UNKNOWN_FIELD_TYPE
+        | kind::HOOK_MISSING
+        | kind::HOOK_SAID
+        | kind::HOOK_RETURNED => Error::PrecommitFail(precommit(kind, r)?),
         kind::NO_TYPE => Error::NoType(Bucket { bucket_type: owned(&r.bytes()?), name: owned(&r.bytes()?) }),
         kind::ZERO_LENGTH => Error::ZeroLength(word(r)?),
         kind::KEY_TOO_LARGE => Error::KeyTooLarge,
@@ -265,6 +274,8 @@ fn precommit(kind: u8, r: &mut Reader<'_>) -> Result<Option<PrecommitReason>, Ma
         kind::FIELD_PARSING_FAILED => Some(PrecommitReason::FieldParsingFailed { field: text(r)?, value: text(r)? }),
         kind::UNKNOWN_FIELD_TYPE => Some(PrecommitReason::UnknownFieldType { field: text(r)? }),
         kind::HOOK_MISSING => Some(PrecommitReason::HookMissing(text(r)?)),
+        kind::HOOK_SAID => Some(PrecommitReason::HookSaid(text(r)?)),
+        kind::HOOK_RETURNED => Some(PrecommitReason::HookReturned(text(r)?)),
         _ => None,
     })
 }

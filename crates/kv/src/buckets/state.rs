@@ -155,6 +155,8 @@ pub struct Snapshot {
     buckets: HashMap<Bucket, Arc<BucketProps>>,
     /// The backends of buckets with properties of their own, by the prefix of their storage keys.
     bucket_backends: HashMap<Vec<u8>, Option<Bytes>>,
+    /// Whether some bucket may have commit hooks. It stays set when the last of them is gone.
+    pub(crate) may_have_hooks: bool,
     /// The n_vals of changes that are decided, and that no request sees yet.
     pub(super) expected_n_vals: Arc<BTreeSet<u32>>,
 }
@@ -164,9 +166,11 @@ impl Snapshot {
         let mut defaults = default_type_defaults();
         defaults.extend(settings.default_overrides.clone());
         defaults.sort_keys();
+        let default_type = Effective::new(defaults);
         let mut snapshot = Self {
             records: Records::default(),
-            default_type: Effective::new(defaults),
+            may_have_hooks: has_hooks(&default_type.props),
+            default_type,
             types: OrdMap::new(),
             buckets: HashMap::new(),
             bucket_backends: HashMap::new(),
@@ -189,6 +193,7 @@ impl Snapshot {
                 match record {
                     Some(record) => {
                         let effective = Effective::new(type_map(record, &settings.node_name));
+                        self.may_have_hooks |= has_hooks(&effective.props);
                         self.types.insert(name.clone(), CreatedType { active: record.active, effective });
                     }
                     None => drop(self.types.remove(name)),
@@ -210,6 +215,7 @@ impl Snapshot {
             Some((record, base)) => {
                 let props = Arc::new(BucketProps::from_map(&bucket_map(bucket, &base.map, &record.overrides)));
                 self.bucket_backends.insert(prefix, props.backend.clone());
+                self.may_have_hooks |= has_hooks(&props);
                 self.buckets.insert(bucket.clone(), props);
             }
             None => {
@@ -321,6 +327,10 @@ impl Snapshot {
         }
         self.types.get(bucket_type).map(|created| &created.effective)
     }
+}
+
+fn has_hooks(props: &BucketProps) -> bool {
+    !props.precommit.is_empty() || !props.postcommit.is_empty()
 }
 
 /// The properties of a type in the order of Riak's answers: the defaults, the type's own, whether

@@ -70,7 +70,9 @@ impl Engine {
     ) -> Result<CheckedPut<'a>, Error> {
         refuse_consistent(props)?;
         let (mut nodes, mut plan) = self.nodes_of_put(placement, props, key, request, expectation.is_some())?;
-        run_precommit(props)?;
+        if self.config.hooks.commit.is_none() {
+            refuse_precommit(props)?;
+        }
         for filter in &self.config.hooks.filters {
             filter.before_put(&request.bucket, key, props, &mut request.object)?;
         }
@@ -142,10 +144,9 @@ fn no_position() -> Error {
     StoreFailure::new(StoreFailureKind::Unreachable, "this node has no position for the key").into()
 }
 
-/// Hooks are Erlang or JavaScript functions and cannot run here. A write without a hook that an
-/// operator relies on would be wrong. Such a write is therefore refused, as Riak refuses a write
-/// whose hook crashes.
-fn run_precommit(props: &BucketProps) -> Result<(), Error> {
+/// On a node that runs no hooks, a write without a hook that an operator relies on would be wrong.
+/// Such a write is therefore refused, as Riak refuses a write whose hook crashes.
+fn refuse_precommit(props: &BucketProps) -> Result<(), Error> {
     let hook = match props.precommit.first() {
         None => return Ok(()),
         Some(Hook::ModFun { module, function }) => format!("{module},{function}"),

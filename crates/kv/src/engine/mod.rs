@@ -10,6 +10,7 @@
 
 mod background;
 mod checked_put;
+mod commit_hooks;
 mod conditional;
 mod coordinators;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]

@@ -1,6 +1,7 @@
 //! Executes the part of a write that happens on this node: the write call.
 
 use super::checked_put::{CheckedPut, PutNodes};
+use super::commit_hooks::AfterPut;
 use super::conditional::{Expectation, outbid};
 use super::engine::{Engine, check_bucket, check_key};
 use super::placements::RequestPlacement;
@@ -9,7 +10,7 @@ use super::put_run::{Others, Version};
 use super::stored_form::StoredForm;
 use super::write_kind::WriteKind;
 use crate::coordination::expiry;
-use crate::hooks::show_values;
+use crate::hooks::{HookedKey, ValueKind, show_values};
 use crate::interface::{PutCondition, PutOptions, PutRequest};
 use crate::partition::{Access, Deadline, Failure, Partition, WriteRules, Written};
 use crate::replica::StoreKind;
@@ -82,11 +83,33 @@ impl Engine {
             value_bytes: written.object.value_bytes(),
             sync_to: wants_sync.then_some(written.seq),
             synced: Ok(()),
-            postcommit_hooks: props.postcommit.len(),
+            after: self.after_put(props, request, &key, &written, put.values),
             reply: self.reply(&request.options, props, put.asked_kind, &written, put.now),
             local: put.nodes.local,
             others,
         })
+    }
+
+    /// What the post-commit hooks of the bucket get; `None` without hooks.
+    fn after_put(
+        &self,
+        props: &BucketProps,
+        request: &PutRequest,
+        key: &Bytes,
+        written: &Written,
+        values: Option<&dyn ValueKind>,
+    ) -> Option<Box<AfterPut>> {
+        if props.postcommit.is_empty() {
+            return None;
+        }
+        let mut object = written.object.clone();
+        let shown = values.map_or(Ok(()), |kind| show_values(kind, &mut object));
+        if let Err(error) = shown {
+            warn!(%error, "post-commit hooks are not run for a value that cannot be shown");
+            object.siblings.clear();
+        }
+        let at = HookedKey { bucket: request.bucket.clone(), key: key.clone() };
+        Some(Box::new(AfterPut { at, hooks: props.postcommit.clone(), object }))
     }
 
     /// The time that the value gets.

@@ -1,5 +1,6 @@
 //! The rest of a write, after this node has stored its copy: what it waits for, and its reply.
 
+use super::commit_hooks::AfterPut;
 use super::engine::Engine;
 use super::put_run::{AwaitedPut, Others};
 use crate::coordination::put::{PutAction, PutActions, PutCore, PutEvent};
@@ -25,8 +26,8 @@ pub(crate) struct PutProgress {
     pub(crate) sync_to: Option<u64>,
     /// The result of the wait for that sync.
     pub(crate) synced: Result<(), Error>,
-    /// Number of hooks that the bucket names for the time after the write.
-    pub(super) postcommit_hooks: usize,
+    /// What the post-commit hooks of the bucket get.
+    pub(super) after: Option<Box<AfterPut>>,
     pub(super) reply: Option<Object>,
     /// The index of this node among the replicas.
     pub(super) local: usize,
@@ -59,10 +60,9 @@ impl PutProgress {
         Ok(PutReply { key: None, object: self.reply })
     }
 
-    /// Number of hooks that the bucket names for the time after the write. They are Erlang
-    /// functions, so Ombak runs none of them.
-    pub(crate) const fn postcommit_hooks(&self) -> usize {
-        self.postcommit_hooks
+    /// Takes what the post-commit hooks of the bucket get.
+    pub(crate) fn take_after(&mut self) -> Option<Box<AfterPut>> {
+        self.after.take()
     }
 
     /// The storage key and the digest, if the key now holds only a tombstone.

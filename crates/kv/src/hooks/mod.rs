@@ -8,9 +8,12 @@
 //! list.
 
 use bytes::Bytes;
+use ombak_runtime::BoxFuture;
+use ombak_types::props::Hook;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A version that a store has just stored or removed.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,34 @@ pub trait PutFilter: Send + Sync {
     /// Changes the object, or refuses the put. Called on the node that coordinates, and again when
     /// a put that has not begun is tried again.
     fn before_put(&self, bucket: &Bucket, key: &[u8], props: &BucketProps, object: &mut Object) -> Result<(), Error>;
+}
+
+/// A key that is written, for commit hooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookedKey {
+    /// The bucket of the key.
+    pub bucket: Bucket,
+    /// The key.
+    pub key: Bytes,
+}
+
+/// Runs the commit hooks that the properties of buckets name. A delete is the put of a tombstone.
+pub trait CommitHooks: Send + Sync {
+    /// Runs pre-commit hooks in their order, before a put begins. Each gets the object that the one
+    /// before gave. Gives the object to put, or refuses the put. Called on the node that
+    /// coordinates, and again when a put that has not begun is tried again. `until` is when the
+    /// client stops waiting.
+    fn pre_commit(
+        &self,
+        at: HookedKey,
+        hooks: Vec<Hook>,
+        object: Object,
+        until: Option<Instant>,
+    ) -> BoxFuture<'_, Result<Object, Error>>;
+
+    /// Queues post-commit hooks of a put that has counted, and returns at once. `failed` is called
+    /// for each hook that could not be run or that failed.
+    fn post_commit(&self, at: HookedKey, hooks: Vec<Hook>, object: Object, failed: Arc<dyn Fn() + Send + Sync>);
 }
 
 /// A kind of values that are not replaced but changed by operations, and that merge into one.
@@ -100,6 +131,9 @@ pub struct Hooks {
     pub kinds: Vec<Arc<dyn ValueKind>>,
     /// Who is asked before a value of a kind is written; `None`: nobody.
     pub kind_gate: Option<Arc<dyn KindGate>>,
+    /// Who runs the commit hooks of buckets. Without it, a put in a bucket with pre-commit hooks is
+    /// refused.
+    pub commit: Option<Arc<dyn CommitHooks>>,
 }
 
 impl Hooks {

@@ -208,11 +208,22 @@ impl Kv {
     pub(super) async fn coordinate(
         &self,
         mut placement: RequestPlacement,
-        request: PutRequest,
-        begin_by: Deadline<'_>,
+        mut request: PutRequest,
+        mut begin_by: Deadline<'_>,
         deadline: Deadline<'_>,
         room: &mut dyn MemoryReservation,
     ) -> Result<Coordinated, PutFailure> {
+        if let Some(hooks) = self.engine.pre_commit_hooks(&request) {
+            let hooked_from = self.now();
+            // The box keeps the future of a put without hooks small.
+            let run = Box::pin(self.engine.run_pre_commit(&mut request, hooks, deadline.at()));
+            run.await.map_err(|error| {
+                self.count_refusal(&error);
+                PutFailure::Refused(error)
+            })?;
+            // A slow hook is no reason to run it on another node once more.
+            begin_by = begin_by.postponed(self.now().saturating_duration_since(hooked_from), deadline.at());
+        }
         let (stats, began) = (&self.engine.stats, self.now());
         let mut turn = None;
         let expectation = if request.options.condition == PutCondition::None || self.engine.is_alone_in(&placement) {
@@ -223,7 +234,7 @@ impl Kv {
             let read = Box::pin(self.engine.read_majority(&mut placement, &request, begin_by.at())).await;
             Some(Arc::new(read.map_err(PutFailure::Refused)?))
         };
-        let progress =
+        let mut progress =
             self.write(&placement, request, expectation, (begin_by, deadline), room).await.map_err(|error| {
                 self.count_refusal(&error);
                 match Refusal::of(&error) {
@@ -236,14 +247,16 @@ impl Kv {
         if progress.is_write_once() {
             stats.write_once_put(took_us, progress.value_bytes());
         }
-        let (hooks, tombstone) = (progress.postcommit_hooks(), progress.tombstone());
+        let (after, tombstone) = (progress.take_after(), progress.tombstone());
         let partition = progress.partition.clone();
         if let Some((key, digest)) = tombstone.as_ref().filter(|_| !self.engine.is_alone_in(&placement)) {
             self.engine.reaper.schedule(&partition, key, *digest);
         }
         let reply = progress.finish(&self.engine, deadline.at()).await.map_err(PutFailure::Ended)?;
         drop(turn);
-        stats.postcommit_failed(hooks);
+        if let Some(after) = after {
+            self.engine.run_post_commit(*after);
+        }
         Ok(Coordinated { reply, partition, tombstone })
     }
 

@@ -70,6 +70,12 @@ impl<'a> Deadline<'a> {
         Self { pass: Some(pass), ..self }
     }
 
+    /// The deadline later by some time, but not later than `end`.
+    pub(crate) fn postponed(self, by: Duration, end: Option<Instant>) -> Self {
+        let later = self.at.map(|at| at + by);
+        Self { at: later.map(|at| end.map_or(at, |end| end.min(at))), ..self }
+    }
+
     /// The same deadline with the pass of another one.
     pub(crate) const fn with_pass_of(self, other: Deadline<'a>) -> Self {
         Self { pass: other.pass, ..self }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cluster;
+mod commit_hooks;
 mod conditional;
 mod coordinators;
 #[allow(dead_code, reason = "other test files use the rest")]

@@ -18,6 +18,7 @@ mod backend;
 mod backend_keys_tests;
 mod effective;
 mod file;
+mod functions;
 mod key_spec;
 mod keys;
 mod ledger_memory;
@@ -31,6 +32,7 @@ mod value;
 
 pub use backend::{BackendSettings, DiskSettings, MultiSettings};
 pub use effective::{Effective, Origin, Overrides, Setting, unknown_key};
+pub use functions::FunctionSettings;
 pub use key_spec::{KeySpec, Meaning};
 pub(crate) use keys::SINGLE_BACKENDS;
 pub use keys::{all as all_keys, find as find_key};

@@ -2,6 +2,7 @@
 
 use super::backend::BackendSettings;
 use super::effective::Effective;
+use super::functions::FunctionSettings;
 use super::problem::Problem;
 use super::reader::{Reader, mismatch};
 use super::request_memory::request_memory_bytes;
@@ -84,6 +85,7 @@ pub struct Settings {
     pub delete_mode: DeleteMode,
     pub queries: QueryConfig,
     pub default_props: PropMap,
+    pub functions: FunctionSettings,
     pub backend: BackendSettings,
     pub log: LogSettings,
 }
@@ -159,6 +161,7 @@ impl Settings {
                 logs: from.flag("log_index_fsm")?,
             },
             default_props: default_props(from)?,
+            functions: FunctionSettings::of_node(from)?,
             backend: BackendSettings::of_node(from)?,
             log: LogSettings {
                 level: log_level(&from.text("logger.level")?),

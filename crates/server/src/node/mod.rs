@@ -7,6 +7,7 @@ mod certificates;
 mod cluster_admin;
 mod cluster_text;
 pub mod dir_access;
+mod functions;
 mod handoff_summary;
 mod listen;
 mod live_settings;
@@ -29,6 +30,7 @@ use crate::config::{Effective, Problem, Settings};
 use crate::logging::{self, Log};
 use cluster_admin::MemberAdmin;
 use dir_access::{NodeDirs, foreign_owner};
+use functions::NodeFunctions;
 use listen::{Ports, addresses, exposure, registered};
 use lock::DataDirLock;
 use ombak_api::admin::{
@@ -85,11 +87,14 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = NetworkThreads::start(threads).map_err(|e| format!("cannot create threads: {e}"))?;
     let threads = Arc::new(threads);
+    let runtime_of_node = Arc::new(ServingThreads::new(threads.handles()));
+    let functions = NodeFunctions::open(&settings.functions, runtime_of_node.clone())?;
     let opening = Opening {
         settings: settings.clone(),
+        functions: functions.clone(),
         certificates: certificates.clone(),
         accepts_loss,
-        runtime: Arc::new(ServingThreads::new(threads.handles())),
+        runtime: runtime_of_node,
     };
     let Some(opened) = open_unless_stopped(&runtime, opening, &mut signals)? else {
         // The thread that opens the stores runs until the process ends, and it uses the directory
@@ -122,6 +127,7 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     }
     let outcome = runtime.block_on(serve(&settings, &opened, ports, &threads, signals, stop, admin));
     log.report_left_out();
+    functions.stop();
     if let Some(member) = opened.member() {
         // Other nodes are served until here. The stores close with it.
         runtime.block_on(member.stop());
@@ -157,6 +163,7 @@ fn warn_of(effective: &Effective, settings: &Settings) {
 /// What a node is opened with.
 struct Opening {
     settings: Settings,
+    functions: NodeFunctions,
     certificates: Option<Arc<Certificates>>,
     accepts_loss: bool,
     runtime: Arc<ServingThreads>,
@@ -268,7 +275,8 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
 /// the lock of the data directory.
 fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
     let config = engine_config(&opening.settings, opening.accepts_loss)?;
-    let config = KvConfig { runtime: opening.runtime.clone(), ..config };
+    let hooks = Hooks { commit: Some(opening.functions.hooks()), ..config.hooks };
+    let config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
     Opened::open(&opening.settings, config, opening.certificates.clone(), tasks)
 }
 

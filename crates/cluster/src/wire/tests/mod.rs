@@ -258,6 +258,8 @@ fn error() -> impl Strategy<Value = Error> {
         }),
         text().prop_map(|field| Error::PrecommitFail(Some(PrecommitReason::UnknownFieldType { field }))),
         text().prop_map(|hook| Error::PrecommitFail(Some(PrecommitReason::HookMissing(hook)))),
+        text().prop_map(|said| Error::PrecommitFail(Some(PrecommitReason::HookSaid(said)))),
+        text().prop_map(|term| Error::PrecommitFail(Some(PrecommitReason::HookReturned(term)))),
         (some_bytes(), some_bytes()).prop_map(|(bucket_type, name)| Error::NoType(Bucket { bucket_type, name })),
         any::<(u64, u64)>().prop_map(|(bytes, bytes_max)| Error::TooLarge { bytes, bytes_max }),
         any::<u32>().prop_map(Error::TooManySiblings),

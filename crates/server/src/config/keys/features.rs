@@ -160,40 +160,56 @@ pub(super) const KEYS: &[KeySpec] = &[
         "The password of a user of Riak Control.",
         CONTROL,
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "javascript.maximum_stack_size",
         Kind::ByteSize,
-        "16MB",
-        "Stack size of a JavaScript virtual machine.",
-        JAVASCRIPT,
+        "1MB",
+        "How much stack a function in JavaScript may use. Riak's default is 16MB, for another engine: 1MB allows \
+         several thousand calls within calls.",
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "javascript.maximum_heap_size",
         Kind::ByteSize,
         "8MB",
-        "Heap size of a JavaScript virtual machine.",
-        JAVASCRIPT,
+        "How much memory a function in JavaScript may use.",
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "javascript.hook_pool_size",
-        Kind::Int(0, 1024),
+        Kind::Int(1, 1024),
         "2",
-        "Number of JavaScript virtual machines for commit hooks.",
-        JAVASCRIPT,
+        "Number of threads for pre-commit hooks in JavaScript, and as many again for post-commit hooks.",
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "javascript.map_pool_size",
-        Kind::Int(0, 1024),
+        Kind::Int(1, 1024),
         "8",
-        "Number of JavaScript virtual machines for map phases.",
-        JAVASCRIPT,
+        "Number of threads for map functions in JavaScript.",
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "javascript.reduce_pool_size",
-        Kind::Int(0, 1024),
+        Kind::Int(1, 1024),
         "6",
-        "Number of JavaScript virtual machines for reduce phases.",
-        JAVASCRIPT,
+        "Number of threads for reduce functions in JavaScript.",
+    ),
+    KeySpec::works(
+        "javascript.source_dir",
+        Kind::Path,
+        "",
+        "The directory whose files *.js are loaded before each function in JavaScript, in the order of their names. \
+         Hooks and jobs may name the functions in them. The files are read when the node starts.",
+    ),
+    KeySpec::own(
+        "javascript.anonymous_functions",
+        Kind::Flag,
+        "off",
+        "Whether MapReduce jobs may bring functions in JavaScript along, or name objects that hold them. Off, because \
+         then everybody who may read can run programs on the nodes.",
+    ),
+    KeySpec::own(
+        "javascript.call_time",
+        Kind::Duration,
+        "5s",
+        "How long one call of a function in JavaScript may take.",
     ),
     KeySpec::not_yet("javascript.**", Kind::Text, "", "Further settings of JavaScript.", JAVASCRIPT),
 ];

@@ -44,6 +44,10 @@ fn errors() -> Vec<(&'static str, Error)> {
 pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
     let refused = Error::OperationRefused("a term".into());
     check(frozen, "error/operation_refused", &refused, encode_error, decode_error);
+    let said = Error::PrecommitFail(Some(PrecommitReason::HookSaid("a text".into())));
+    check(frozen, "error/precommit_fail/said", &said, encode_error, decode_error);
+    let returned = Error::PrecommitFail(Some(PrecommitReason::HookReturned("a term".into())));
+    check(frozen, "error/precommit_fail/returned", &returned, encode_error, decode_error);
 }
 
 pub(super) fn check_all(frozen: &mut FrozenMessages) {

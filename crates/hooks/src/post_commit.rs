@@ -1,0 +1,101 @@
+//! Hooks after a put.
+
+use crate::opened::OpenFunctions;
+use ombak_functions::Lane;
+use ombak_kv::hooks::HookedKey;
+use ombak_mapreduce::{Input, object_to_json};
+use ombak_types::Object;
+use ombak_types::props::Hook;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use tracing::warn;
+
+/// How many bytes of objects may wait for post-commit hooks.
+const WAITING_BYTES_MAX: u64 = 32 << 20;
+/// What an object takes besides its values, in bytes.
+const OBJECT_BYTES: u64 = 1 << 10;
+
+/// The bytes of the objects that wait for post-commit hooks.
+#[derive(Default)]
+pub(crate) struct WaitingBytes(AtomicU64);
+
+/// An object that waits for hooks, counted until it is dropped.
+struct Waiting {
+    input: Input,
+    object: Object,
+    bytes: u64,
+    all: Arc<WaitingBytes>,
+}
+
+impl Waiting {
+    /// Counts an object; `None` if there is no room for it.
+    fn count(input: Input, object: Object, all: &Arc<WaitingBytes>) -> Option<Arc<Self>> {
+        let bytes = OBJECT_BYTES + object.value_bytes();
+        let before = all.0.fetch_add(bytes, Ordering::SeqCst);
+        let waiting = Self { input, object, bytes, all: all.clone() };
+        (before + bytes <= WAITING_BYTES_MAX).then(|| Arc::new(waiting))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}
+
+type Failed = Arc<dyn Fn() + Send + Sync>;
+
+/// Queues hooks. `failed` is called for each that cannot be run or that fails.
+pub(crate) fn queue_all(
+    functions: &OpenFunctions,
+    all: &Arc<WaitingBytes>,
+    (at, object): (HookedKey, Object),
+    hooks: Vec<Hook>,
+    until: Instant,
+    failed: &Failed,
+) {
+    let waiting = Waiting::count(Input::new(at.bucket, at.key), object, all);
+    for hook in hooks {
+        let queued = match (&waiting, hook) {
+            (Some(waiting), Hook::Named(name)) => queue(functions, waiting.clone(), name, until, failed),
+            (None, _) => Err("too many bytes wait for post-commit hooks".to_owned()),
+            (_, Hook::ModFun { module, function }) => Err(format!("{module}:{function} is an Erlang function")),
+        };
+        if let Err(why) = queued {
+            warn!(why, "a post-commit hook was not run");
+            failed();
+        }
+    }
+}
+
+fn queue(
+    functions: &OpenFunctions,
+    waiting: Arc<Waiting>,
+    name: String,
+    until: Instant,
+    failed: &Failed,
+) -> Result<(), String> {
+    let function = functions.get(Lane::PostCommit, &name).map_err(|why| why.to_string())?;
+    let (failed_there, failed) = (failed.clone(), failed.clone());
+    let hook: Arc<str> = name.into();
+    let hook_there = hook.clone();
+    let work = function.submit(
+        until,
+        move |calls| {
+            let done = match object_to_json(&waiting.input, &waiting.object) {
+                Ok(json) => calls.post_commit(&json).map_err(|why| why.to_string()),
+                Err(why) => Err(why.to_string()),
+            };
+            if let Err(why) = done {
+                warn!(hook = &*hook_there, why, "a post-commit hook failed");
+                failed_there();
+            }
+        },
+        move |why| {
+            warn!(hook = &*hook, %why, "a post-commit hook was not run");
+            failed();
+        },
+    );
+    work.map_err(|why| why.to_string())
+}

@@ -1,0 +1,167 @@
+//! Hooks before a put.
+
+use crate::opened::OpenFunctions;
+use ombak_functions::{Calls, FunctionError, Lane, LookupError};
+use ombak_kv::hooks::HookedKey;
+use ombak_mapreduce::{Input, object_from_json, object_to_json};
+use ombak_script::{ErrorKind, PreCommit, ScriptError};
+use ombak_types::error::PrecommitReason;
+use ombak_types::props::Hook;
+use ombak_types::{Error, Object};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::time::Instant;
+use tracing::warn;
+
+/// The longest reason of a hook that a client gets, in bytes.
+const REASON_BYTES_MAX: usize = 4096;
+
+/// Runs hooks in their order. Each gets what the one before gave.
+pub(crate) async fn run_all(
+    functions: &OpenFunctions,
+    at: HookedKey,
+    hooks: Vec<Hook>,
+    mut object: Object,
+    until: Instant,
+) -> Result<Object, Error> {
+    for hook in hooks {
+        let name = match hook {
+            Hook::Named(name) => name,
+            Hook::ModFun { module, function } => return Err(missing(format!("{module},{function}"))),
+        };
+        object = run(functions, &at, &name, object, until).await?;
+    }
+    Ok(object)
+}
+
+/// What a hook did, before it is known what becomes of the put.
+enum Outcome {
+    Put(Object),
+    Fail(Option<Value>),
+    Broken(ScriptError),
+    /// It gave something back that is not the object.
+    Invalid(String),
+    /// The object has no JSON.
+    NoJson(String),
+}
+
+async fn run(
+    functions: &OpenFunctions,
+    at: &HookedKey,
+    name: &str,
+    object: Object,
+    until: Instant,
+) -> Result<Object, Error> {
+    let function = match functions.get(Lane::PreCommit, name) {
+        Ok(function) => function,
+        Err(LookupError::Script(_) | LookupError::AnonymousNotAllowed) => return Err(missing(name.to_owned())),
+    };
+    let input = Input::new(at.bucket.clone(), at.key.clone());
+    let done = function.run(until, move |calls| outcome(calls, &input, &object)).await;
+    let done = match done {
+        Ok(done) => done,
+        Err(FunctionError::Script(why)) => Outcome::Broken(why),
+        Err(FunctionError::Busy) => return Err(Error::Overload),
+        Err(FunctionError::Stopped) => return Err(Error::Stopping),
+        Err(FunctionError::Late) => return Err(Error::Timeout),
+        Err(why) => return Err(broken(at, name, &why.to_string())),
+    };
+    match done {
+        Outcome::Put(object) => Ok(object),
+        Outcome::Fail(reason) => Err(refused(reason)),
+        Outcome::Broken(why) => match why.kind {
+            ErrorKind::UnknownFunction => Err(missing(name.to_owned())),
+            ErrorKind::Result => Err(invalid(at, name, &why.to_string())),
+            _ => Err(broken(at, name, &why.to_string())),
+        },
+        Outcome::Invalid(why) => Err(invalid(at, name, &why)),
+        Outcome::NoJson(why) => Err(broken(at, name, &why)),
+    }
+}
+
+/// Calls the hook. This runs on a thread of the pool, together with the work on the object's JSON.
+fn outcome(calls: &mut Calls<'_>, input: &Input, object: &Object) -> Outcome {
+    let json = match object_to_json(input, object) {
+        Ok(json) => json,
+        Err(why) => return Outcome::NoJson(why.to_string()),
+    };
+    match calls.pre_commit(&json) {
+        Ok(PreCommit::Put(value)) => match object_from_json(input, object, &value) {
+            Ok(object) => Outcome::Put(object),
+            Err(why) => Outcome::Invalid(why.to_string()),
+        },
+        Ok(PreCommit::Fail(reason)) => Outcome::Fail(reason),
+        Err(why) => Outcome::Broken(why),
+    }
+}
+
+/// The refusal by a hook that said so.
+fn refused(reason: Option<Value>) -> Error {
+    Error::PrecommitFail(reason.map(|reason| match reason {
+        Value::String(text) => PrecommitReason::HookSaid(shortened(text)),
+        other => {
+            let mut term = String::new();
+            write_term(&other, &mut term);
+            PrecommitReason::HookReturned(shortened(term))
+        }
+    }))
+}
+
+fn missing(hook: String) -> Error {
+    Error::PrecommitFail(Some(PrecommitReason::HookMissing(hook)))
+}
+
+/// The refusal because a hook broke down, as Riak gives it: without a reason. The log has it.
+fn broken(at: &HookedKey, name: &str, why: &str) -> Error {
+    warn!(hook = name, bucket = %at.bucket.name.escape_ascii(), why, "a pre-commit hook failed, and so did its put");
+    Error::PrecommitFail(None)
+}
+
+/// The refusal because a hook gave back something else than an object.
+fn invalid(at: &HookedKey, name: &str, why: &str) -> Error {
+    warn!(hook = name, bucket = %at.bucket.name.escape_ascii(), why, "a pre-commit hook gave back no object");
+    let mut term = String::from("{invalid_return,");
+    write_term(&Value::String(name.to_owned()), &mut term);
+    term.push('}');
+    Error::PrecommitFail(Some(PrecommitReason::HookReturned(term)))
+}
+
+/// A JSON value as Erlang prints the term of Riak's JSON library.
+fn write_term(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        // Writing to a text does not fail.
+        Value::Number(number) => drop(write!(out, "{number}")),
+        Value::String(text) => drop(write!(out, "<<{}>>", Value::String(text.clone()))),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { "," });
+                write_term(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            out.push_str("{struct,[");
+            for (index, (name, item)) in members.iter().enumerate() {
+                out.push_str(if index == 0 { "{" } else { ",{" });
+                write_term(&Value::String(name.clone()), out);
+                out.push(',');
+                write_term(item, out);
+                out.push('}');
+            }
+            out.push_str("]}");
+        }
+    }
+}
+
+/// A text of at most [`REASON_BYTES_MAX`].
+fn shortened(mut text: String) -> String {
+    let mut end = text.len().min(REASON_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}

@@ -1,0 +1,146 @@
+//! The functions in JavaScript of a node: their threads, and where they are found.
+
+use crate::config::FunctionSettings;
+use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
+use ombak_hooks::NodeHooks;
+use ombak_kv::hooks::CommitHooks;
+use ombak_runtime::Runtime;
+use ombak_script::{Limits, Program, SOURCE_BYTES_MAX, Session};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+
+/// How many bytes all libraries may have together. Each session compiles them.
+const LIBRARIES_BYTES_MAX: usize = 4 << 20;
+
+/// A function that does nothing, to see whether a library can be loaded.
+const NOTHING: &str = "function() {}";
+
+/// The threads for functions, and where functions are found.
+#[derive(Clone)]
+pub struct NodeFunctions {
+    runtime: Arc<dyn Runtime>,
+    pool: FunctionPool,
+    catalogue: Catalogue,
+}
+
+impl NodeFunctions {
+    /// Reads the libraries of a node. It starts no threads that stay. The error is one line for the
+    /// operator.
+    pub fn open(settings: &FunctionSettings, runtime: Arc<dyn Runtime>) -> Result<Self, String> {
+        let libraries = match &settings.source_dir {
+            Some(dir) => read_libraries(dir, settings.limits())?,
+            None => Vec::new(),
+        };
+        let config = PoolConfig {
+            map_threads: settings.map_threads,
+            reduce_threads: settings.reduce_threads,
+            hook_threads: settings.hook_threads,
+            limits: settings.limits(),
+            ..PoolConfig::default()
+        };
+        let catalogue = Catalogue::new(Arc::new(NothingRegistered), libraries, settings.allows_anonymous);
+        Ok(Self { pool: FunctionPool::new(runtime.clone(), config), catalogue, runtime })
+    }
+
+    /// The commit hooks of the node.
+    pub fn hooks(&self) -> Arc<dyn CommitHooks> {
+        Arc::new(NodeHooks::new(self.runtime.clone(), self.pool.clone(), self.catalogue.clone()))
+    }
+
+    /// Ends the functions that run.
+    pub fn stop(&self) {
+        self.pool.stop();
+    }
+}
+
+/// Functions come from the libraries.
+struct NothingRegistered;
+
+impl RegisteredFunctions for NothingRegistered {
+    fn registered(&self, _name: &str) -> Option<Registered> {
+        None
+    }
+}
+
+/// Reads the files `*.js` of a directory, in the order of their names, and checks that they can be
+/// loaded one after the other.
+fn read_libraries(dir: &Path, limits: Limits) -> Result<Vec<Arc<str>>, String> {
+    let fails = |path: &Path, why: &dyn std::fmt::Display| {
+        format!("javascript.source_dir: {} cannot be read: {why}", path.display())
+    };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|why| fails(dir, &why))? {
+        let path = entry.map_err(|why| fails(dir, &why))?.path();
+        if path.extension().is_some_and(|extension| extension == "js") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut libraries = Vec::new();
+    let mut bytes = 0;
+    for path in paths {
+        let length = fs::metadata(&path).map_err(|why| fails(&path, &why))?.len();
+        if length > SOURCE_BYTES_MAX as u64 {
+            return Err(fails(&path, &format!("it is longer than {SOURCE_BYTES_MAX} bytes")));
+        }
+        let source = fs::read_to_string(&path).map_err(|why| fails(&path, &why))?;
+        bytes += source.len();
+        if bytes > LIBRARIES_BYTES_MAX {
+            return Err(fails(&path, &format!("the files together are longer than {LIBRARIES_BYTES_MAX} bytes")));
+        }
+        libraries.push((path, Arc::from(source)));
+    }
+    check(libraries, limits)
+}
+
+/// Loads libraries on a thread with the stack that they may use.
+fn check(libraries: Vec<(PathBuf, Arc<str>)>, limits: Limits) -> Result<Vec<Arc<str>>, String> {
+    let checking = thread::Builder::new().name("function-check".to_owned()).stack_size(limits.thread_stack_bytes());
+    let check = move || {
+        let mut program = Program::source(NOTHING).map_err(|why| why.to_string())?;
+        for (path, source) in &libraries {
+            let fails = |why| format!("javascript.source_dir: {}: {why}", path.display());
+            program = program.with_library(source.clone()).map_err(fails)?;
+            let began = std::time::Instant::now();
+            Session::open(program.clone(), limits, Rc::new(move || began.elapsed())).map_err(fails)?;
+        }
+        Ok(libraries.into_iter().map(|(_, source)| source).collect())
+    };
+    let done = checking.spawn(check).map_err(|why| format!("cannot create threads: {why}"))?.join();
+    done.unwrap_or_else(|_| Err("javascript.source_dir: the files cannot be loaded".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn libraries(files: &[(&str, &str)]) -> Result<Vec<Arc<str>>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        read_libraries(dir.path(), Limits::default())
+            .map_err(|why| why.replace(&dir.path().display().to_string(), "DIR"))
+    }
+
+    #[test]
+    fn libraries_are_loaded_in_the_order_of_their_names() {
+        let (one, two) = ("var one = 1;", "var two = one + 1;");
+        assert_eq!(libraries(&[("b.js", two), ("a.js", one), ("c.txt", "no")]), Ok(vec![one.into(), two.into()]));
+        let why = libraries(&[("a.js", two), ("b.js", one)]).unwrap_err();
+        assert!(why.starts_with("javascript.source_dir: DIR/a.js: ReferenceError: one is not defined"), "{why}");
+    }
+
+    #[test]
+    fn a_library_that_cannot_be_loaded_is_named_with_the_line() {
+        let why = libraries(&[("a.js", "var one = 1;\nvar two = ;")]).unwrap_err();
+        assert!(why.starts_with("javascript.source_dir: DIR/a.js: SyntaxError"), "{why}");
+        assert!(why.ends_with("(line 2)"), "{why}");
+        let long = " ".repeat(SOURCE_BYTES_MAX + 1);
+        assert!(libraries(&[("a.js", &long)]).unwrap_err().contains("longer than 1048576 bytes"));
+        assert!(read_libraries(Path::new("/does/not/exist"), Limits::default()).is_err());
+    }
+}
