@@ -3,6 +3,7 @@
 use crate::config::FunctionSettings;
 use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
 use ombak_hooks::NodeHooks;
+use ombak_jobs::JobFunctions;
 use ombak_kv::hooks::CommitHooks;
 use ombak_runtime::Runtime;
 use ombak_script::{Limits, Program, SOURCE_BYTES_MAX, Session};
@@ -48,6 +49,11 @@ impl NodeFunctions {
     /// The commit hooks of the node.
     pub fn hooks(&self) -> Arc<dyn CommitHooks> {
         Arc::new(NodeHooks::new(self.runtime.clone(), self.pool.clone(), self.catalogue.clone()))
+    }
+
+    /// The functions of MapReduce jobs.
+    pub fn of_jobs(&self) -> JobFunctions {
+        JobFunctions { pool: self.pool.clone(), catalogue: self.catalogue.clone() }
     }
 
     /// Ends the functions that run.

@@ -39,6 +39,7 @@ use ombak_api::admin::{
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_api::{MemoryBudget, MemoryLimits, NetworkThreads};
+use ombak_jobs::JobsConfig;
 use ombak_kv::hooks::Hooks;
 use ombak_kv::{Kv, KvConfig, check_start};
 use ombak_runtime::ServingThreads;
@@ -277,7 +278,8 @@ fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
     let config = engine_config(&opening.settings, opening.accepts_loss)?;
     let hooks = Hooks { commit: Some(opening.functions.hooks()), ..config.hooks };
     let config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
-    Opened::open(&opening.settings, config, opening.certificates.clone(), tasks)
+    let jobs = JobsConfig { functions: Some(opening.functions.of_jobs()), ..JobsConfig::default() };
+    Opened::open(&opening.settings, config, jobs, opening.certificates.clone(), tasks)
 }
 
 /// Opens the engine of a node that is alone and does not serve. The caller holds the lock of the

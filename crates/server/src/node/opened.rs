@@ -3,7 +3,7 @@
 use super::secret;
 use crate::config::Settings;
 use ombak_cluster::{MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts, Secret};
-use ombak_jobs::Jobs;
+use ombak_jobs::{Jobs, JobsConfig, NoPartNodes};
 use ombak_kv::{Kv, KvConfig};
 use ombak_runtime::{Network, TcpNetwork};
 use ombak_tls::{Certificates, TlsNetwork};
@@ -18,7 +18,7 @@ const CLUSTER: u64 = 0;
 #[derive(Clone)]
 pub enum Opened {
     /// A node that does not listen for others.
-    Alone(Kv),
+    Alone(Kv, Jobs),
     /// A node that listens for others, whether there are some or not.
     Member(MemberNode),
 }
@@ -29,12 +29,15 @@ impl Opened {
     pub fn open(
         settings: &Settings,
         config: KvConfig,
+        jobs: JobsConfig,
         certificates: Option<Arc<Certificates>>,
         tasks: &Handle,
     ) -> Result<Self, String> {
         let Some(peer) = &settings.peer else {
             check_alone(&settings.data_dir)?;
-            return Kv::open(config).map(Self::Alone).map_err(|e| e.to_string());
+            let kv = Kv::open(config).map_err(|e| e.to_string())?;
+            let jobs = Jobs::new(kv.clone(), jobs, Arc::new(NoPartNodes));
+            return Ok(Self::Alone(kv, jobs));
         };
         let secret = match (&settings.peer_secret_file, &certificates) {
             (Some(file), _) => secret::read_or_create(file, &settings.data_dir)?,
@@ -51,6 +54,7 @@ impl Opened {
         let mut node = NodeParts::new(config, network, peer.address, (CLUSTER, secret), Arc::new(NobodyIsUp));
         node.detection = Some(settings.detection.clone());
         node.speaks = settings.speaks;
+        node.jobs = jobs;
         let lifetime_us = settings.peer_request_lifetime.as_micros();
         node.transport.mux.lifetime_us = i64::try_from(lifetime_us).unwrap_or(i64::MAX);
         let parts = MemberParts {
@@ -69,7 +73,7 @@ impl Opened {
     /// The engine.
     pub fn kv(&self) -> &Kv {
         match self {
-            Self::Alone(kv) => kv,
+            Self::Alone(kv, _) => kv,
             Self::Member(member) => member.kv(),
         }
     }
@@ -77,7 +81,7 @@ impl Opened {
     /// The MapReduce jobs of the node.
     pub fn jobs(&self) -> Jobs {
         match self {
-            Self::Alone(kv) => Jobs::alone(kv.clone()),
+            Self::Alone(_, jobs) => jobs.clone(),
             Self::Member(member) => member.node().jobs().clone(),
         }
     }
@@ -85,7 +89,7 @@ impl Opened {
     /// The member, if the node listens for others.
     pub const fn member(&self) -> Option<&MemberNode> {
         match self {
-            Self::Alone(_) => None,
+            Self::Alone(..) => None,
             Self::Member(member) => Some(member),
         }
     }
