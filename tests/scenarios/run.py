@@ -24,6 +24,7 @@ import program
 import properties
 import repairing
 import returning
+import scripts
 import statistics_scenario
 import versions
 from parting import PartedWorld
@@ -31,7 +32,7 @@ from world import World
 
 # Scenarios of these modules share one cluster, of this kind and of so many nodes.
 SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, World, 3), (interfaces, World, 5)]
-ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking]
+ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
@@ -41,6 +42,7 @@ SCENARIOS = {
     versions: ["verify_basic_upgrade", "loaded_upgrade", "kv_vnode_requests_upgrade_downgrade", "rolling_capabilities", "verify_capabilities",
                "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade", "verify_crdt_capability"],
     repairing: ["partition_repair"],
+    scripts: ["mapred_javascript"],
     returning: ["returning_copy", "returning_older_copy", "returning_removed_node"],
     program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],
     statistics_scenario: ["verify_riak_stats"],

@@ -1,0 +1,79 @@
+"""Scenarios of MapReduce with functions in JavaScript."""
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from mapreduce import job, over_pb, reducing, results
+from world import World, equal, put
+
+FUNCTIONS = """
+function pricesAbove(object, keyData, least) {
+    if (object.not_found) { return []; }
+    var price = JSON.parse(object.values[0].data).price;
+    return price > least ? [price] : [];
+}
+function endless(object) { for (;;); }
+"""
+SALES = 100
+WORDS = "function(object) { return object.values[0].data.split(' ').map(function(word) { var one = {}; one[word] = 1; return one; }); }"
+COUNTS = """function(counts) {
+    var all = {};
+    counts.forEach(function(some) { for (var word in some) { all[word] = (all[word] || 0) + some[word]; } });
+    return [all];
+}"""
+
+
+def script(kind, **rest):
+    return {kind: {"language": "javascript", **rest}}
+
+
+def refused(member, phase, *words):
+    status, _, body = job(member, [["sales", "k1"]], [phase])
+    equal((status, [word for word in words if word not in body.decode()]), (500, []), f"a refusal: {body[:400]!r}")
+
+
+def mapred_javascript():
+    """Functions by name, built in and from a file, source in the job, and source that is stored in an
+    object, on three nodes. A function that does not exist or fails, fails its job."""
+    directory = Path(tempfile.mkdtemp(prefix="ombak-functions-"))
+    try:
+        (directory / "functions.js").write_text(FUNCTIONS)
+        settings = {"javascript.source_dir": directory, "javascript.call_time": "300ms", "javascript.anonymous_functions": "on"}
+        with World(3, settings) as world:
+            world.join_all()
+            check_scripts(world)
+        with World(1, {"javascript.source_dir": directory}) as world:
+            put(world[1], "sales", "k1", "{}")
+            refused(world[1], script("map", source=WORDS), "javascript.anonymous_functions")
+    finally:
+        shutil.rmtree(directory)
+
+
+def check_scripts(world):
+    for number in range(SALES):
+        put(world[1], "sales", f"k{number}", json.dumps({"price": number}), query="?w=3", Content_Type="application/json")
+    values, above = script("map", name="Riak.mapValuesJson"), script("map", name="pricesAbove", arg=89)
+    for member in world.all():
+        found = results(member, "sales", [values])
+        equal(sorted(value["price"] for value in found), list(range(SALES)), "all values")
+        equal(sorted(results(member, "sales", [above])), list(range(90, SALES)), "a function with an argument")
+        equal(results(member, "sales", [above, script("reduce", name="Riak.reduceSum")]), [sum(range(90, SALES))], "a sum")
+        equal(results(member, "sales", [above, script("reduce", name="Riak.reduceNumericSort")]), list(range(90, SALES)), "an order")
+        equal(results(member, "sales", [above, reducing("reduce_count_inputs")]), [10], "both languages in one job")
+        equal(results(member, [["sales", "missing"]], [above]), [], "a key without an object")
+    for number, text in enumerate(["to be or", "not to be", "be"]):
+        put(world[2], "texts", f"t{number}", text, query="?w=3", Content_Type="text/plain")
+    wanted = [{"be": 3, "not": 1, "or": 1, "to": 2}]
+    equal(results(world[3], "texts", [script("map", source=WORDS), script("reduce", source=COUNTS)]), wanted, "words")
+    put(world[2], "functions", "words", WORDS, query="?w=3", Content_Type="text/plain")
+    stored = script("map", bucket="functions", key="words")
+    equal(results(world[1], "texts", [stored, script("reduce", source=COUNTS)]), wanted, "words by a function in an object")
+    equal(over_pb(world[2], "texts", [stored, script("reduce", source=COUNTS)]), {1: wanted}, "words over Protocol Buffers")
+    refused(world[2], script("map", name="nonesuch"), "nonesuch")
+    refused(world[2], script("map", source="function(object) { throw new Error('on purpose'); }"), "on purpose")
+    refused(world[2], script("map", source="function(object) {"), "SyntaxError")
+    status, _, body = job(world[2], [["sales", "k1"]], [script("map", name="endless")])
+    equal(status, 500, f"a function without an end: {body!r}")
+    # The node that ran it goes on.
+    equal(results(world[2], [["sales", "k1"]], [values]), [{"price": 1}], "a value after that")
