@@ -9,7 +9,6 @@ from world import World, equal, put
 
 FUNCTIONS = """
 function pricesAbove(object, keyData, least) {
-    if (object.not_found) { return []; }
     var price = JSON.parse(object.values[0].data).price;
     return price > least ? [price] : [];
 }
@@ -60,8 +59,11 @@ def check_scripts(world):
         equal(sorted(results(member, "sales", [above])), list(range(90, SALES)), "a function with an argument")
         equal(results(member, "sales", [above, script("reduce", name="Riak.reduceSum")]), [sum(range(90, SALES))], "a sum")
         equal(results(member, "sales", [above, script("reduce", name="Riak.reduceNumericSort")]), list(range(90, SALES)), "an order")
-        equal(results(member, "sales", [above, reducing("reduce_count_inputs")]), [10], "both languages in one job")
-        equal(results(member, [["sales", "missing"]], [above]), [], "a key without an object")
+        equal(results(member, "sales", [values, reducing("reduce_count_inputs")]), [SALES], "both languages in one job")
+        missing = [["sales", "missing"], ["sales", "k95"]]
+        found = {"not_found": {"bucket": "sales", "key": "missing", "keydata": "undefined"}}
+        equal(sorted(results(member, missing, [above]), key=str), [95, found], "a key without an object")
+        equal(results(member, missing, [above, script("reduce", name="Riak.filterNotFound")]), [95], "what was found")
     for number, text in enumerate(["to be or", "not to be", "be"]):
         put(world[2], "texts", f"t{number}", text, query="?w=3", Content_Type="text/plain")
     wanted = [{"be": 3, "not": 1, "or": 1, "to": 2}]
