@@ -26,7 +26,8 @@ TEST_SECONDS_MAX = 60
 SUITE_SECONDS_MAX = 600
 
 # The settings that the suite needs of a server.
-SETTINGS = {"nodename": "riak@127.0.0.1", "ring_size": "64", "delete_mode": "immediate"}
+SETTINGS = {"nodename": "riak@127.0.0.1", "ring_size": "64", "delete_mode": "immediate",
+            "javascript.anonymous_functions": "on"}
 BACKENDS = ("bitcask", "leveled", "leveldb", "memory")
 BUCKET_TYPES = {
     "plain": {},
@@ -44,9 +45,9 @@ BUCKET_TYPES = {
     "consistent": {"consistent": True, "n_val": 5},
     "gset_bucket": {"datatype": "gset"},
 }
-SWITCHES_ON = ("RUN_BTYPES", "RUN_CLIENT", "RUN_DATATYPES", "RUN_INDEXES", "RUN_KV", "RUN_RESOLVE")
-SWITCHES_OFF = ("RUN_MAPREDUCE", "RUN_POOL", "RUN_SEARCH", "RUN_SECURITY", "RUN_TIMESERIES",
-                "RUN_YZ")
+SWITCHES_ON = ("RUN_BTYPES", "RUN_CLIENT", "RUN_DATATYPES", "RUN_INDEXES", "RUN_KV", "RUN_MAPREDUCE",
+               "RUN_RESOLVE")
+SWITCHES_OFF = ("RUN_POOL", "RUN_SEARCH", "RUN_SECURITY", "RUN_TIMESERIES", "RUN_YZ")
 
 
 # The suite expects a listing of this bucket to take longer than a millisecond. It fills the bucket

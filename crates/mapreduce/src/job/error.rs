@@ -91,10 +91,12 @@ impl JobError {
             Self::Inputs(why) => (400, TEXT, format!("An error occurred parsing the \"inputs\" field.\n{why}")),
             Self::Query(why) => (400, TEXT, format!("An error occurred parsing the \"query\" field.\n{why}")),
             Self::NotATerm(_) | Self::ErlangFun => (400, TEXT, format!("{self}\n")),
-            // Riak's worker does not start with such a source. The stack says why here.
+            // Riak's worker does not start with such a source, and the answer names its first input.
+            // Here no input is read, and the stack says why.
             Self::ErlangSource { phase } => {
                 let (error, stack) = ("[worker_startup_failed]", ERLANG_SOURCE);
-                let members = json!({ "phase": phase, "error": error, "input": "", "type": "result", "stack": stack });
+                let members =
+                    json!({ "phase": phase, "error": error, "input": "none", "type": "result", "stack": stack });
                 (500, JSON, members.to_string())
             }
             Self::UnknownFunction { phase, module, function } => {
