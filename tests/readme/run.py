@@ -3,7 +3,7 @@
 directory with a fresh node. The other documents use what README.md has installed.
 
 A `console` block is a session: each line that begins with `$ ` is a command, and the lines below it
-are its output. `...` stands for any text within a line, or for any lines if it is a line of its
+are its output. A command goes on in the next lines until its quotation marks are closed. `...` stands for any text within a line, or for any lines if it is a line of its
 own. A command without output only has to succeed. A block in another language is a file, whose
 first line is a comment with its name.
 
@@ -15,6 +15,7 @@ debug builds, which are linked to where a release build would put them.
 Usage: run.py"""
 import itertools
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 import packages  # noqa: E402
 from node import ROOT, Node, clean_environment, program  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/datatypes.md")
+DOCUMENTS = ("README.md", "docs/datatypes.md", "docs/mapreduce.md")
 COMMAND_SECONDS_MAX = 300
 TRIES_MAX = 3
 
@@ -87,12 +88,24 @@ def blocks(document):
         raise Mismatch(f"{start}: the block has no end")
 
 
+def is_open(command):
+    """Whether a quotation in a command is not closed."""
+    try:
+        shlex.split(command)
+    except ValueError:
+        return True
+    return False
+
+
 def commands(start, lines):
     """Returns (place, command, expected lines) of each command of a session."""
     found = []
     for number, line in enumerate(lines, start.number + 1):
         place = start._replace(number=number)
-        if line.startswith("$ "):
+        if found and is_open(found[-1][1]):
+            place, command, expected = found[-1]
+            found[-1] = place, f"{command}\n{line}", expected
+        elif line.startswith("$ "):
             found.append((place, line[2:], []))
         elif found:
             found[-1][2].append(line)
