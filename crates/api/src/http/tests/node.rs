@@ -45,7 +45,6 @@ async fn methods_and_paths_that_are_not_there() {
 async fn absent_parts_of_riak_say_so() {
     let server = Server::start().await;
     for (method, path, status) in [
-        ("POST", "/mapred", 501),
         ("GET", "/queuename/q", 501),
         ("GET", "/aaebucketlist", 501),
         // A Riak without search does not have these paths either.

@@ -141,7 +141,7 @@ async fn features_that_are_not_there_are_refused_as_riak_refuses_them() {
         (253, "Unknown message code: 253"),
         (255, "Security not enabled; STARTTLS not allowed."),
         (10, "Error processing incoming message: RpbGetResp (10) is not a request"),
-        (23, "Operation '{riak_kv,map_reduce}' is not enabled"),
+        (23, "{unknown_content_type,<<>>}"),
         (202, "queue_not_defined"),
         (223, "not_supported"),
     ] {
