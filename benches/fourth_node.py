@@ -21,25 +21,23 @@ plan until the last home has its new replicas.
 The programs come from the directory of OMBAK_PROGRAM, which should be a release build."""
 import argparse
 import os
-import statistics
 import sys
-import threading
 import time
 
 import measure
 
 sys.path.insert(0, str(measure.ROOT / "tests" / "operations"))
 
-from members import Cluster, Member, wait_for  # noqa: E402
+from members import Cluster, Member  # noqa: E402
 from node import free_ports  # noqa: E402
+
+from requests_beside import CONNECTIONS, Requests  # noqa: E402
 
 NETWORK = "127.0.7"
 RING_SIZE = 64
 VALUE_BYTES = 10 << 10
 # What a node that joins three others takes of all objects.
 SHARE = 3 / 4
-CONNECTIONS = "12"
-WINDOW_SECONDS = 2
 WINDOWS_BEFORE, WINDOWS_AFTER = 8, 5
 HIGHEST_RATE_SECONDS = 6
 MOVE_SECONDS_MAX, SETTLE_SECONDS_MAX = 1800, 900
@@ -127,53 +125,6 @@ class Usage:
         busy = user + nice + system + irq + softirq
         return {"seconds": time.monotonic() - self.began, "cpu": cpu, "written": written, "busy": busy, "idle": idle,
                 "waiting": waiting, "stolen": stolen}
-
-
-class Requests(threading.Thread):
-    """Requests in windows, each of which has the name of what was going on."""
-
-    def __init__(self, server, words):
-        super().__init__(daemon=True)
-        self.server, self.words = server, words
-        self.doing, self.over, self.broken = "before", threading.Event(), None
-        self.windows = {}
-
-    def run(self):
-        try:
-            while not self.over.is_set():
-                doing = self.doing
-                figures = measure.load(self.server, *self.words, "--connections", CONNECTIONS, "--seconds", str(WINDOW_SECONDS),
-                                       "--count-errors")
-                # A window in which something began belongs to neither, unless it counts errors.
-                name = doing if doing == self.doing else f"until {self.doing}"
-                self.windows.setdefault(name, []).append(figures)
-        except BaseException as error:  # noqa: BLE001: requests that end must not go unnoticed.
-            self.broken = error
-
-    def wait_windows(self, count):
-        """Waits until so many windows have passed in what is going on."""
-        wait_for("windows of requests", lambda: len(self.windows.get(self.doing, [])) >= count or self.broken,
-                 10 * (count + 1) * WINDOW_SECONDS)
-
-    def end(self):
-        self.over.set()
-        self.join()
-        if self.broken is not None:
-            raise SystemExit(f"the requests ended: {self.broken}")
-
-    def summary(self, name):
-        windows = self.windows.get(name)
-        if not windows:
-            return None
-        middle = {key: statistics.median(one[key] for one in windows) for key in ("rate", "p50_us", "p99_us", "p999_us")}
-        return middle | {"worst_p99_us": max(one["p99_us"] for one in windows), "windows": len(windows),
-                         "max_us": max(one["max_us"] for one in windows)}
-
-    def errors(self):
-        return sum(one["errors"] for windows in self.windows.values() for one in windows)
-
-    def count(self):
-        return sum(one["requests"] for windows in self.windows.values() for one in windows)
 
 
 PHASES = ("before", "moving", "removing", "after")
