@@ -164,3 +164,16 @@ def verify_listkeys(world):
     with Pb(world[1]) as pb:
         said = pb.error(17, [(1, "list"), (3, "undefined")])
         equal(said.startswith("No bucket-type named 'undefined'"), True, f"the error of an undefined type: {said}")
+
+
+def post_generate_key(world):
+    """A put without a key gets one. The answer names it in the style of the path of the request, and a
+    read of that path finds the value."""
+    for number, (path, place) in enumerate([("/riak/generated", "/riak/generated/"),
+                                            ("/buckets/generated/keys", "/buckets/generated/keys/"),
+                                            ("/types/default/buckets/generated/keys", "/types/default/buckets/generated/keys/")]):
+        status, headers, body = ask(world[number + 1], "POST", path, b"v%d" % number)
+        location = headers.get("location", "")
+        equal((status, body, location.startswith(place)), (201, b"", True), f"the answer to POST {path}: {location}")
+        status, _, body = ask(world[5], "GET", location + "?r=3")
+        equal((status, body), (200, b"v%d" % number), f"a read of {location}")

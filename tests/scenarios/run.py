@@ -20,6 +20,7 @@ import leveled
 import locations
 import mapreduce
 import moving
+import pipes
 import program
 import properties
 import repairing
@@ -32,7 +33,7 @@ from world import World
 
 # Scenarios of these modules share one cluster, of this kind and of so many nodes.
 SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, World, 3), (interfaces, World, 5)]
-ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts]
+ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts, pipes]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
@@ -43,6 +44,7 @@ SCENARIOS = {
                "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade", "verify_crdt_capability"],
     repairing: ["partition_repair"],
     scripts: ["mapred_javascript"],
+    pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking"],
     returning: ["returning_copy", "returning_older_copy", "returning_removed_node"],
     program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],
     statistics_scenario: ["verify_riak_stats"],
@@ -53,7 +55,7 @@ SCENARIOS = {
     mapreduce: ["mapred_basic_compat", "mapred_verify_rt", "mapred_buffer_prereduce", "mapred_http_errors",
                 "mapred_notfound_failover", "verify_mr_prereduce_node_down"],
     interfaces: ["verify_api_timeouts", "verify_asis_put", "verify_conditionalput_api", "verify_2i_returnterms", "pr_pw",
-                 "verify_listkeys", "verify_put_opt_node_confirms"],
+                 "verify_listkeys", "verify_put_opt_node_confirms", "post_generate_key"],
     datatypes: ["test_hll", "verify_counter_converge", "verify_dt_context", "verify_dt_converge", "verify_no_datatype_siblings"],
 }
 AT_THE_SAME_TIME = 2
