@@ -27,12 +27,18 @@ import com.basho.riak.client.api.commands.kv.FetchValue;
 import com.basho.riak.client.api.commands.kv.ListKeys;
 import com.basho.riak.client.api.commands.kv.StoreValue;
 import com.basho.riak.client.api.commands.kv.UpdateValue;
+import com.basho.riak.client.api.commands.mapreduce.BucketKeyMapReduce;
+import com.basho.riak.client.api.commands.mapreduce.BucketMapReduce;
+import com.basho.riak.client.api.commands.mapreduce.IndexMapReduce;
+import com.basho.riak.client.api.commands.mapreduce.MapReduce;
+import com.basho.riak.client.api.commands.mapreduce.filters.EndsWithFilter;
 import com.basho.riak.client.core.operations.PingOperation;
 import com.basho.riak.client.core.query.BucketProperties;
 import com.basho.riak.client.core.query.Location;
 import com.basho.riak.client.core.query.Namespace;
 import com.basho.riak.client.core.query.RiakObject;
 import com.basho.riak.client.core.query.crdt.types.RiakMap;
+import com.basho.riak.client.core.query.functions.Function;
 import com.basho.riak.client.core.query.indexes.LongIntIndex;
 import com.basho.riak.client.core.query.indexes.StringBinIndex;
 import com.basho.riak.client.core.query.links.RiakLink;
@@ -108,6 +114,7 @@ public final class Smoke {
         all.put("a set takes members, and gives up those that a context has seen", this::set);
         all.put("a map has fields of all types, also of maps", this::map);
         all.put("a HyperLogLog counts a member once", this::hyperLogLog);
+        all.put("a job gives the results of its phases, with functions of both languages", this::mapReduce);
         all.put("a value of a megabyte survives", this::largeValue);
         return all;
     }
@@ -309,6 +316,42 @@ public final class Smoke {
         execute(new UpdateHll.Builder(place, new HllUpdate().add("a").add("b").add("a")).build());
         execute(new UpdateHll.Builder(place, new HllUpdate().add("b").add("c")).build());
         same(3L, execute(new FetchHll.Builder(place).build()).getCardinality());
+    }
+
+    private void mapReduce() throws Exception {
+        Namespace bucket = new Namespace("java-jobs");
+        for (int i = 0; i < 20; i++) {
+            RiakObject object = new RiakObject().setContentType("application/json")
+                .setValue(BinaryValue.create("{\"price\":" + i + "}"));
+            object.getIndexes().getIndex(LongIntIndex.named("price")).add((long) i);
+            store(new Location(bucket, "k" + i), object);
+        }
+        Function price = Function.newAnonymousJsFunction("function(o) { return [JSON.parse(o.values[0].data).price]; }");
+        Function sum = Function.newNamedJsFunction("Riak.reduceSum");
+        Function value = Function.newErlangFunction("riak_kv_mapreduce", "map_object_value");
+        Function count = Function.newErlangFunction("riak_kv_mapreduce", "reduce_count_inputs");
+
+        MapReduce.Response both = execute(new BucketMapReduce.Builder().withNamespace(bucket)
+            .withMapPhase(price, true).withReducePhase(sum, true).build());
+        Set<Integer> prices = new TreeSet<>();
+        both.getResultForPhase(0).forEach(found -> prices.add(found.asInt()));
+        same(IntStream.range(0, 20).boxed().collect(Collectors.toSet()), prices);
+        same("[190]", both.getResultForPhase(1).toString());
+
+        same("[20]", all(new BucketMapReduce.Builder().withNamespace(bucket)
+            .withMapPhase(value).withReducePhase(count, true).build()));
+        same("[20]", all(new BucketMapReduce.Builder().withNamespace(bucket).withKeyFilter(new EndsWithFilter("5"))
+            .withMapPhase(price).withReducePhase(sum, true).build()));
+        same("[7]", all(new BucketKeyMapReduce.Builder().withLocation(new Location(bucket, "k3"))
+            .withLocation(new Location(bucket, "k4"), "data").withMapPhase(price).withReducePhase(sum, true).build()));
+        same("[3]", all(new IndexMapReduce.Builder().withNamespace(bucket).withIndex("price_int").withRange(0, 2)
+            .withMapPhase(price).withReducePhase(sum, true).build()));
+        refused("on purpose", () -> all(new BucketMapReduce.Builder().withNamespace(bucket)
+            .withMapPhase(Function.newAnonymousJsFunction("function() { throw new Error('on purpose'); }"), true).build()));
+    }
+
+    private String all(MapReduce job) throws Exception {
+        return execute(job).getResultsFromAllPhases().toString();
     }
 
     private void largeValue() throws Exception {

@@ -29,7 +29,7 @@ def main():
     size, _ = take_size(sys.argv[1:])
     installed = packages.installed("node", PINS, install)
     environment = {**os.environ, "NODE_PATH": str(installed / "node_modules")}
-    with under_test(size=size, waits_for_all=True) as node:
+    with under_test({"javascript.anonymous_functions": "on"}, size=size, waits_for_all=True) as node:
         node.create_type("siblings", {})
         for kind in DATA_TYPES:
             node.create_type(kind, {"datatype": kind})

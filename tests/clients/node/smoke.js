@@ -35,6 +35,28 @@ function streamed(client, method, options, member) {
   });
 }
 
+const TAKE_PRICE = 'function(object) { return [JSON.parse(object.values[0].data).price]; }';
+
+/** Runs a job whose results the client collects by their phases. */
+function run(client, job) {
+  return new Promise((resolve, reject) => {
+    const done = (error, reply) => (error ? reject(new Error(error)) : resolve(reply));
+    client.execute(new Riak.Commands.MR.MapReduce(JSON.stringify(job), done, false));
+  });
+}
+
+/** Runs a job of which one phase gives results. */
+function runStreamed(client, job) {
+  return new Promise((resolve, reject) => {
+    const found = [];
+    client.execute(new Riak.Commands.MR.MapReduce(JSON.stringify(job), (error, reply) => {
+      if (error) return reject(new Error(error));
+      found.push(...(reply.response ?? []));
+      if (reply.done) resolve(found);
+    }, true));
+  });
+}
+
 const scenarios = {
   async 'ping and server information'({ riak }) {
     assert.strictEqual(await riak.ping(), true);
@@ -234,6 +256,31 @@ const scenarios = {
     await ask(UpdateHll, { additions: ['a', 'b', 'a'] });
     await ask(UpdateHll, { additions: ['b', 'c'] });
     assert.strictEqual(Number((await ask(FetchHll, {})).cardinality), 3);
+  },
+
+  async 'a job gives its results at once and streamed, with functions of both languages'({ riak, client }) {
+    const bucket = 'node-jobs';
+    for (let i = 0; i < 20; i += 1) {
+      await riak.storeValue({ bucket, key: `k${i}`, value: JSON.stringify({ price: i }) });
+    }
+    const builtIn = (name) => ({ language: 'erlang', module: 'riak_kv_mapreduce', function: name });
+    const prices = { map: { language: 'javascript', source: TAKE_PRICE } };
+    const sum = { reduce: { language: 'javascript', name: 'Riak.reduceSum' } };
+    const count = { reduce: builtIn('reduce_count_inputs') };
+
+    const both = { inputs: bucket, query: [{ map: { ...prices.map, keep: true } }, { reduce: { ...sum.reduce, keep: true } }] };
+    const reply = await run(client, both);
+    assert.deepStrictEqual(reply.phase_0.sort((a, b) => a - b), Array.from({ length: 20 }, (_, i) => i));
+    assert.deepStrictEqual(reply.phase_1, [190]);
+
+    assert.deepStrictEqual((await runStreamed(client, { inputs: bucket, query: [prices] })).length, 20);
+    assert.deepStrictEqual(await runStreamed(client, { inputs: [[bucket, 'k3'], [bucket, 'k4']], query: [prices, sum] }), [7]);
+    assert.deepStrictEqual(await runStreamed(client, { inputs: bucket, query: [{ map: builtIn('map_object_value') }, count] }), [20]);
+    const filtered = { bucket, key_filters: [['ends_with', '5']] };
+    assert.deepStrictEqual(await runStreamed(client, { inputs: filtered, query: [prices, sum] }), [20]);
+    const failing = { map: { language: 'javascript', source: "function() { throw new Error('on purpose'); }" } };
+    await assert.rejects(run(client, { inputs: bucket, query: [failing] }), /on purpose/);
+    await assert.rejects(run(client, { inputs: bucket, query: [{ map: builtIn('nonesuch') }] }), /nonesuch does not exist/);
   },
 
   async 'values with every byte and of a megabyte survive'({ riak }) {
