@@ -9,6 +9,7 @@ use ombak_types::{NodeId, PropMap};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A change of the state. Each command says from what it starts, so a command that arrives late or
 /// twice is refused and changes nothing.
@@ -61,9 +62,17 @@ pub enum Command {
     /// version; `None`: it has none yet. `type_expected` is the version of its type; `None` for the
     /// default type.
     PutBucket { bucket: BucketName, expected: Option<u64>, type_expected: Option<u64>, overrides: Option<PropMap> },
-    /// Adds the bucket types and buckets that a node had before it founded its cluster, as far as
-    /// they do not exist yet.
-    TakeOver { types: Vec<(TypeName, TakenType)>, buckets: Vec<(BucketName, PropMap)> },
+    /// Adds the bucket types, buckets and functions that a node had before it founded its cluster,
+    /// as far as they do not exist yet. Earlier versions do not know its functions.
+    TakeOver {
+        types: Vec<(TypeName, TakenType)>,
+        buckets: Vec<(BucketName, PropMap)>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        functions: Vec<(Arc<str>, Arc<str>)>,
+    },
+    /// Registers a function, or sets its source; without `source` it is none any more. `expected`
+    /// is its version; `None`: it is none yet. Version 1 does not know it.
+    PutFunction { name: Arc<str>, expected: Option<u64>, source: Option<Arc<str>> },
     /// Closes the cluster to writes of clients, for a change that only an empty cluster survives.
     /// The index of the command identifies the closing.
     CloseWrites,

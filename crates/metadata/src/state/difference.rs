@@ -1,19 +1,23 @@
-//! What differs between the bucket types and buckets of two states.
+//! What differs between the bucket types, buckets and functions of two states.
 
+use super::functions::FunctionRecord;
 use super::metadata::Metadata;
 use super::records::{BucketRecord, TypeRecord};
 use bytes::Bytes;
 use imbl::ordmap::DiffItem;
 use ombak_types::Bucket;
+use std::sync::Arc;
 
-/// A bucket type or bucket whose record differs, with the newer record; `None` when it has none any
-/// more.
+/// A bucket type, bucket or function whose record differs, with the newer record; `None` when it
+/// has none any more.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangedRecord {
     /// A bucket type.
     Type(Bytes, Option<TypeRecord>),
     /// A bucket.
     Bucket(Bucket, Option<BucketRecord>),
+    /// A function.
+    Function(Arc<str>, Option<FunctionRecord>),
 }
 
 /// The records that differ between two states, types first. Parts that both states share are
@@ -31,5 +35,11 @@ pub fn changed_records(old: &Metadata, new: &Metadata) -> Vec<ChangedRecord> {
         }
         DiffItem::Remove(bucket, _) => ChangedRecord::Bucket(bucket.clone(), None),
     });
-    types.chain(buckets).collect()
+    let functions = old.functions().diff(new.functions()).map(|item| match item {
+        DiffItem::Add(name, record) | DiffItem::Update { new: (name, record), .. } => {
+            ChangedRecord::Function(name.clone(), Some(record.clone()))
+        }
+        DiffItem::Remove(name, _) => ChangedRecord::Function(name.clone(), None),
+    });
+    types.chain(buckets).chain(functions).collect()
 }

@@ -1,6 +1,7 @@
 //! The state, and what each command does to it.
 
 use super::command::{Command, NewMember, Refusal, TakenType};
+use super::functions::Functions;
 use super::raft_id::RaftId;
 use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, MemberStatus, TypeName, TypeRecord};
 use super::ring_changes::MemberChanges;
@@ -28,6 +29,7 @@ pub struct Metadata {
     pub(super) staged_version: u64,
     pub(super) types: OrdMap<Bytes, TypeRecord>,
     pub(super) buckets: OrdMap<Bucket, BucketRecord>,
+    pub(super) functions: Functions,
     /// The index of the command that closed the cluster, or a part, to writes.
     pub(super) closing: Option<u64>,
     /// What it closed; `None`: everything.
@@ -134,10 +136,12 @@ impl Metadata {
                 let bucket = Bucket { bucket_type: bucket.r#type, name: bucket.name };
                 self.put_bucket(index, bucket, expected, type_expected, overrides)
             }
-            Command::TakeOver { types, buckets } => {
+            Command::TakeOver { types, buckets, functions } => {
                 self.take_over(index, types, buckets);
+                self.take_over_functions(index, functions);
                 Ok(())
             }
+            Command::PutFunction { name, expected, source } => self.put_function(index, name, expected, source),
             Command::CloseWrites => self.close_writes(index, None),
             Command::ClosePart { part } => self.close_writes(index, Some(part)),
             Command::OpenWrites { closing } => self.open_writes(closing),

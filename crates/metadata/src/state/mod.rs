@@ -3,8 +3,8 @@
 //! What it is: the state that all nodes agree on, and a pure function from state and command to the
 //! next state.
 //!
-//! What it is not: it does not check bucket properties and does not compute effective ones. It
-//! knows nothing of Raft but the identities of logs.
+//! What it is not: it checks neither bucket properties nor functions, and does not compute
+//! effective properties. It knows nothing of Raft but the identities of logs.
 //!
 //! Invariants:
 //! * Equal commands in equal order give equal states, on all versions of the program.
@@ -17,6 +17,7 @@
 
 mod command;
 mod difference;
+mod functions;
 mod metadata;
 mod raft_id;
 mod records;
@@ -28,6 +29,7 @@ mod text;
 
 pub use command::{Command, NewGoal, NewMember, Refusal, TakenType};
 pub use difference::{ChangedRecord, changed_records};
+pub use functions::FunctionRecord;
 pub use metadata::Metadata;
 pub use raft_id::RaftId;
 pub use records::{

@@ -1,5 +1,6 @@
 //! The saved form of the state: JSON, with a version.
 
+use super::functions::{FunctionRecord, Functions};
 use super::metadata::Metadata;
 use super::raft_id::RaftId;
 use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, TypeName, TypeRecord};
@@ -17,12 +18,14 @@ const FORMAT_OF_A_RING: u32 = 1;
 const FORMAT_OF_A_PLACEMENT: u32 = 2;
 /// The version that is written once a member has a location. It may have a ring or a placement.
 const FORMAT_OF_LOCATIONS: u32 = 3;
+/// The version that is written once a function was registered. It has all that the others have.
+const FORMAT_OF_FUNCTIONS: u32 = 4;
 
 /// Why bytes are not a saved state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSavedMetadata {
     /// A later version of the program saved it.
-    #[error("has format {0}, and this version of ombak reads the formats {FORMAT_OF_A_RING} to {FORMAT_OF_LOCATIONS}")]
+    #[error("has format {0}, and this version of ombak reads the formats {FORMAT_OF_A_RING} to {FORMAT_OF_FUNCTIONS}")]
     Format(u32),
     /// It does not decode.
     #[error("is damaged ({0})")]
@@ -43,7 +46,7 @@ struct Saved {
     removed: Vec<NodeId>,
     used_logs: Vec<RaftId>,
     ring: Option<Ring>,
-    /// Formats 2 and 3 may have it in place of the ring.
+    /// Formats 2 to 4 may have it in place of the ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     placement: Option<Placement>,
     staged: Arc<Value>,
@@ -55,6 +58,16 @@ struct Saved {
     /// The format stays the same: a version that does not know this could not go on anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     closed_part: Option<ClosedPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    functions: Option<SavedFunctions>,
+}
+
+/// The part that format 4 has.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedFunctions {
+    changed: u64,
+    records: Vec<(Arc<str>, FunctionRecord)>,
 }
 
 impl Metadata {
@@ -65,6 +78,7 @@ impl Metadata {
         let placement = self.placement.as_deref().filter(|placement| !placement.is_of_ring());
         let ring = self.ring().filter(|_| placement.is_none());
         let format = match placement {
+            _ if self.has_had_functions() => FORMAT_OF_FUNCTIONS,
             _ if self.has_locations() => FORMAT_OF_LOCATIONS,
             Some(_) => FORMAT_OF_A_PLACEMENT,
             None => FORMAT_OF_A_RING,
@@ -83,6 +97,7 @@ impl Metadata {
             buckets: self.buckets.iter().map(|(bucket, record)| (bucket_name(bucket), record.clone())).collect(),
             closing: self.closing,
             closed_part: self.closed_part.clone(),
+            functions: self.has_had_functions().then(|| self.functions.to_saved()),
         })
     }
 
@@ -91,7 +106,7 @@ impl Metadata {
         let damaged = |e: serde_json::Error| BadSavedMetadata::Damaged(e.to_string());
         // The version is read first, so that a later one is reported as such and not as damage.
         let FormatOnly { format } = serde_json::from_slice(bytes).map_err(damaged)?;
-        if !(FORMAT_OF_A_RING..=FORMAT_OF_LOCATIONS).contains(&format) {
+        if !(FORMAT_OF_A_RING..=FORMAT_OF_FUNCTIONS).contains(&format) {
             return Err(BadSavedMetadata::Format(format));
         }
         let saved: Saved = serde_json::from_slice(bytes).map_err(damaged)?;
@@ -113,6 +128,20 @@ impl Metadata {
             buckets: saved.buckets.into_iter().map(|(name, record)| (bucket(name), record)).collect(),
             closing: saved.closing,
             closed_part: saved.closed_part,
+            functions: saved.functions.map(Functions::from).unwrap_or_default(),
         })
+    }
+}
+
+impl Functions {
+    fn to_saved(&self) -> SavedFunctions {
+        let records = self.records.iter().map(|(name, record)| (name.clone(), record.clone()));
+        SavedFunctions { changed: self.changed, records: records.collect() }
+    }
+}
+
+impl From<SavedFunctions> for Functions {
+    fn from(saved: SavedFunctions) -> Self {
+        Self { records: saved.records.into_iter().collect(), changed: saved.changed }
     }
 }

@@ -1,5 +1,6 @@
 //! The rules of the commands, and the saved form.
 
+mod functions;
 mod locations;
 mod ring_changes;
 mod version_1;
@@ -59,6 +60,10 @@ fn put_type(name: &'static str, expected: Option<u64>, active: bool) -> Command 
 fn put_bucket(bucket: &Bucket, expected: Option<u64>, type_expected: Option<u64>, n_val: Option<u32>) -> Command {
     let bucket = BucketName { r#type: bucket.bucket_type.clone(), name: bucket.name.clone() };
     Command::PutBucket { bucket, expected, type_expected, overrides: n_val.map(|n| map(json!({"n_val": n}))) }
+}
+
+fn put_function(name: &str, expected: Option<u64>, source: Option<&str>) -> Command {
+    Command::PutFunction { name: name.into(), expected, source: source.map(Into::into) }
 }
 
 fn step(home: u32, seen: u64, step: Step) -> Command {
@@ -202,6 +207,7 @@ fn what_a_node_had_before_its_cluster_is_taken_over_once() {
     let take = |n_val| Command::TakeOver {
         types: vec![(name("t"), TakenType { active: true, overrides: map(json!({"n_val": n_val})) })],
         buckets: vec![(bucket.clone(), map(json!({"r": n_val})))],
+        functions: vec![("f".into(), format!("function() {{ return [{n_val}]; }}").into())],
     };
     state.apply(2, take(2)).unwrap();
     let first = state.clone();
@@ -209,7 +215,7 @@ fn what_a_node_had_before_its_cluster_is_taken_over_once() {
     state.apply(3, take(4)).unwrap();
     assert_eq!(state, first);
     assert!(state.types()[&Bytes::from_static(b"t")].active);
-    assert_eq!(changed_records(&founded(), &state).len(), 2);
+    assert_eq!(changed_records(&founded(), &state).len(), 3);
     assert_eq!(changed_records(&first, &state), []);
 }
 
@@ -344,8 +350,8 @@ fn a_saved_state_is_the_same_state_and_a_later_format_is_named() {
     let state = full(20);
     let bytes = state.to_bytes().unwrap();
     assert_eq!(Metadata::from_bytes(&bytes), Ok(state));
-    let later = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":4", 1);
-    assert_eq!(Metadata::from_bytes(later.as_bytes()), Err(BadSavedMetadata::Format(4)));
+    let later = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":5", 1);
+    assert_eq!(Metadata::from_bytes(later.as_bytes()), Err(BadSavedMetadata::Format(5)));
     for length in 0..bytes.len() {
         assert!(matches!(Metadata::from_bytes(&bytes[..length]), Err(BadSavedMetadata::Damaged(_))));
     }
@@ -373,7 +379,7 @@ proptest! {
     /// that is sent twice has no second effect unless it changes nothing.
     #[test]
     fn replicas_stay_equal(
-        commands in prop::collection::vec((0..8u8, 0..4u64, prop::option::of(0..20u64), any::<bool>()), 1..40),
+        commands in prop::collection::vec((0..9u8, 0..4u64, prop::option::of(0..20u64), any::<bool>()), 1..40),
         saved_at in 0..40usize,
     ) {
         let (mut one, mut other) = (founded(), founded());
@@ -397,6 +403,7 @@ proptest! {
                     let (removed, ns) = (Vec::new(), [2].into());
                     Command::SetGoal(NewGoal { expected, staged, ring, statuses, removed, ns, locations })
                 }
+                7 => put_function("f", version, flag.then_some("function() {}")),
                 _ => put_bucket(&bucket, version, None, flag.then_some(2)),
             };
             let index = number as u64 + 2;

@@ -67,7 +67,14 @@ fn commands() -> Vec<(&'static str, Command)> {
         ("put_type/new", Command::PutType { name: name("t"), expected: None, active: false, overrides: props() }),
         ("put_bucket", put_bucket(Some(props()), Some(300))),
         ("put_bucket/none", put_bucket(None, None)),
-        ("take_over", Command::TakeOver { types: vec![(name("t"), taken)], buckets: vec![(bucket(), props())] }),
+        (
+            "take_over",
+            Command::TakeOver {
+                types: vec![(name("t"), taken)],
+                buckets: vec![(bucket(), props())],
+                functions: Vec::new(),
+            },
+        ),
         ("close_writes", Command::CloseWrites),
         ("close_part/type", Command::ClosePart { part: ClosedPart::Type(name("t")) }),
         ("close_part/bucket", Command::ClosePart { part: ClosedPart::Bucket(bucket()) }),

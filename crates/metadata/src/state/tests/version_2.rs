@@ -3,6 +3,9 @@
 use super::*;
 use ombak_fixtures::{FrozenMessages, check_file};
 
+/// With what has to be escaped.
+const SOURCE: &str = "function(v) {\n\treturn [\"\u{e9}\\\"];\n}\n";
+
 #[test]
 fn commands_and_refusals_have_the_bytes_of_version_2() {
     let mut frozen = FrozenMessages::open(env!("CARGO_MANIFEST_DIR"), 2, "commands");
@@ -12,11 +15,17 @@ fn commands_and_refusals_have_the_bytes_of_version_2() {
     let located = NewGoal { locations: locations.clone(), ..goal.clone() };
     let (expected, statuses) = (RingVersion::first(LINEAGE), vec![(B, MemberStatus::Valid)]);
     let commit = Command::CommitRing { expected, staged: 300, ring, statuses, locations };
+    let functions = vec![("f".into(), SOURCE.into())];
+    let take_over = Command::TakeOver { types: Vec::new(), buckets: Vec::new(), functions };
     for (name, command) in [
         ("set_goal", Command::SetGoal(goal)),
         ("take_step", step(300, 7, Step::Begin)),
         ("set_goal/locations", Command::SetGoal(located)),
         ("commit_ring/locations", commit),
+        ("put_function", put_function("My.f", Some(300), Some(SOURCE))),
+        ("put_function/new", put_function("f", None, Some(SOURCE))),
+        ("put_function/none", put_function("f", Some(300), None)),
+        ("take_over/functions", take_over),
     ] {
         frozen.check(name, &command, |m| serde_json::to_vec(m).unwrap(), |b| serde_json::from_slice(b));
     }
@@ -35,5 +44,19 @@ fn a_saved_state_with_locations_has_the_bytes_of_version_2() {
     state.apply(4, Command::SetGoal(NewGoal { locations, ..goal(&ring) })).unwrap();
     state.apply(5, step(6, 1, Step::Begin)).unwrap();
     let frozen = check_file(env!("CARGO_MANIFEST_DIR"), 2, "state.json", &state.to_bytes().unwrap());
+    assert_eq!(Metadata::from_bytes(&frozen), Ok(state));
+}
+
+#[test]
+fn a_saved_state_with_functions_has_the_bytes_of_version_2() {
+    let (mut state, ring) = two();
+    let locations = vec![(A, location("Gestell \u{e4}"))];
+    state.apply(4, Command::SetGoal(NewGoal { locations, ..goal(&ring) })).unwrap();
+    for (index, name) in [(5, "f"), (6, "My.f"), (7, "gone")] {
+        state.apply(index, put_function(name, None, Some(SOURCE))).unwrap();
+    }
+    state.apply(8, put_function("gone", Some(7), None)).unwrap();
+    let name = "state-with-functions.json";
+    let frozen = check_file(env!("CARGO_MANIFEST_DIR"), 2, name, &state.to_bytes().unwrap());
     assert_eq!(Metadata::from_bytes(&frozen), Ok(state));
 }
