@@ -20,12 +20,15 @@ pub const LOCATIONS: &str = "locations.1";
 /// (docs/design/datatypes.md).
 pub const DATA_TYPES: &str = "data-types.1";
 
+/// The node knows registered functions in the metadata.
+pub const FUNCTIONS: &str = "functions.1";
+
 /// The node works on parts of MapReduce jobs for others.
 pub const MAPREDUCE: &str = "mapreduce.1";
 
 /// What came after version 1. A name is added together with the last part of what it stands for:
 /// other nodes believe it.
-const LATER: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE];
+const LATER: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE, FUNCTIONS];
 
 /// What a node speaks with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
-use crate::capabilities::{DATA_TYPES, LOCATIONS, RING_CHANGES};
+use crate::capabilities::{DATA_TYPES, FUNCTIONS, LOCATIONS, RING_CHANGES};
 use ombak_metadata::state::Metadata;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -34,10 +34,12 @@ pub enum Feature {
     Locations,
     /// Values are of data types.
     DataTypes,
+    /// Functions are registered.
+    Functions,
 }
 
 impl Feature {
-    const ALL: [Self; 3] = [Self::RingChanges, Self::Locations, Self::DataTypes];
+    const ALL: [Self; 4] = [Self::RingChanges, Self::Locations, Self::DataTypes, Self::Functions];
 
     /// Its name in handshakes.
     pub const fn capability(self) -> &'static str {
@@ -45,6 +47,7 @@ impl Feature {
             Self::RingChanges => RING_CHANGES,
             Self::Locations => LOCATIONS,
             Self::DataTypes => DATA_TYPES,
+            Self::Functions => FUNCTIONS,
         }
     }
 
@@ -54,6 +57,7 @@ impl Feature {
             Self::RingChanges => "a change of the ring of a cluster that holds objects",
             Self::Locations => "locations of nodes",
             Self::DataTypes => "data types",
+            Self::Functions => "registered functions",
         }
     }
 
@@ -64,6 +68,7 @@ impl Feature {
             Self::RingChanges => metadata.placement().is_some_and(|placement| !placement.is_of_ring()),
             Self::Locations => metadata.has_locations(),
             Self::DataTypes => metadata.has_data_types(),
+            Self::Functions => metadata.has_had_functions(),
         }
     }
 }

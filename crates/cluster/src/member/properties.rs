@@ -1,15 +1,17 @@
-//! Decides changes of bucket types and properties with the metadata, for the registry of the
-//! engine.
+//! Decides changes of bucket types, properties and functions with the metadata, for the registry of
+//! the engine.
 
 use super::error::ClusterError;
+use super::features::Feature;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
 use crate::metadata::command;
 use futures_util::future::join_all;
-use ombak_kv::{PropertyAuthority, ProposedChange, Undecided};
+use ombak_kv::{PropertyAuthority, ProposedChange, RecordChange, Undecided};
 use ombak_metadata::state::Metadata;
 use ombak_runtime::{Runtime, within};
 use ombak_types::NodeId;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Weak};
@@ -70,6 +72,9 @@ impl Inner {
     /// When this returns, the registry of every member that can be reached has the change. A member
     /// that cannot be reached learns of it later: the change is decided nevertheless.
     async fn decide_properties(self: &Arc<Self>, change: ProposedChange) -> Result<(), ClusterError> {
+        if let RecordChange::Function(..) = change.change {
+            self.check_all_can(Feature::Functions, &self.metadata_node().metadata(), &BTreeSet::new())?;
+        }
         let moves = change.moves.clone();
         let command = command(change).ok_or_else(|| ClusterError::refused("a bucket type is never removed"))?;
         let (metadata, deadline) = (self.metadata_node(), self.command_deadline());

@@ -1,13 +1,15 @@
-//! Bucket types and properties as the metadata has them, and as the registry of the engine has
-//! them.
+//! Bucket types, properties and functions as the metadata has them, and as the registry of the
+//! engine has them.
 
-use ombak_kv::buckets::{BucketRecord, TypeRecord};
+use ombak_kv::buckets::{BucketRecord, FunctionRecord, TypeRecord};
 use ombak_kv::{ProposedChange, RecordChange};
 use ombak_metadata::state::{BucketName, ChangedRecord, Command, Metadata, TakenType, TypeName, changed_records};
 use ombak_types::Bucket;
 
 /// So many buckets are taken over with one command: an entry of the log has a maximum length.
 const TAKEN_MAX: usize = 500;
+/// So many functions are taken over with one command. Sources are longer than properties.
+const FUNCTIONS_TAKEN_MAX: usize = 50;
 
 /// What differs between two states.
 pub(crate) fn changed(old: &Metadata, new: &Metadata) -> Vec<RecordChange> {
@@ -33,6 +35,9 @@ fn for_registry(change: ChangedRecord) -> RecordChange {
             let record = record.map(|record| BucketRecord { overrides: record.overrides, version: record.version });
             RecordChange::Bucket(bucket, record)
         }
+        ChangedRecord::Function(name, record) => {
+            RecordChange::Function(name, record.map(|record| FunctionRecord::new(record.source, record.version)))
+        }
     }
 }
 
@@ -48,6 +53,9 @@ pub(crate) fn command(proposed: ProposedChange) -> Option<Command> {
             let overrides = record.map(|record| (*record.overrides).clone());
             Command::PutBucket { bucket: name_of(bucket), expected, type_expected, overrides }
         }
+        RecordChange::Function(name, record) => {
+            Command::PutFunction { name, expected, source: record.map(|record| record.source) }
+        }
     })
 }
 
@@ -58,7 +66,7 @@ fn name_of(bucket: Bucket) -> BucketName {
 /// The commands with which the metadata takes over the records of a node that was alone: types
 /// before the buckets that belong to them.
 pub(crate) fn taken_over(records: Vec<RecordChange>) -> Vec<Command> {
-    let (mut types, mut buckets) = (Vec::new(), Vec::new());
+    let (mut types, mut buckets, mut functions) = (Vec::new(), Vec::new(), Vec::new());
     for record in records {
         match record {
             RecordChange::Type(name, Some(TypeRecord { active, overrides, .. })) => {
@@ -67,12 +75,17 @@ pub(crate) fn taken_over(records: Vec<RecordChange>) -> Vec<Command> {
             RecordChange::Bucket(bucket, Some(record)) => {
                 buckets.push((name_of(bucket), (*record.overrides).clone()));
             }
-            RecordChange::Type(_, None) | RecordChange::Bucket(_, None) => {}
+            RecordChange::Function(name, Some(record)) => functions.push((name, record.source)),
+            RecordChange::Type(_, None) | RecordChange::Bucket(_, None) | RecordChange::Function(_, None) => {}
         }
     }
-    let of_types =
-        types.chunks(TAKEN_MAX).map(|types| Command::TakeOver { types: types.to_vec(), buckets: Vec::new() });
-    let of_buckets =
-        buckets.chunks(TAKEN_MAX).map(|buckets| Command::TakeOver { types: Vec::new(), buckets: buckets.to_vec() });
-    of_types.chain(of_buckets).collect()
+    let take_over = |types: &[_], buckets: &[_], functions: &[_]| Command::TakeOver {
+        types: types.to_vec(),
+        buckets: buckets.to_vec(),
+        functions: functions.to_vec(),
+    };
+    let of_types = types.chunks(TAKEN_MAX).map(|types| take_over(types, &[], &[]));
+    let of_buckets = buckets.chunks(TAKEN_MAX).map(|buckets| take_over(&[], buckets, &[]));
+    let of_functions = functions.chunks(FUNCTIONS_TAKEN_MAX).map(|functions| take_over(&[], &[], functions));
+    of_types.chain(of_buckets).chain(of_functions).collect()
 }

@@ -1,4 +1,4 @@
-//! Who decides changes of bucket types and properties when a node is part of a cluster.
+//! Who decides changes of bucket types, properties and functions when a node is part of a cluster.
 
 use super::state::{RecordChange, Settings, Snapshot};
 use crate::interface::Holdings;
@@ -34,6 +34,9 @@ impl ProposedChange {
                 let expected = now.records.buckets.get(bucket).map(|record| record.version);
                 let type_expected = now.records.types.get(&bucket.bucket_type).map(|record| record.version);
                 (expected, type_expected, (of(now) != of(&after)).then(|| Holdings::Bucket(bucket.clone())))
+            }
+            RecordChange::Function(name, _) => {
+                (now.records.functions.get(name).map(|record| record.version), None, None)
             }
         };
         Self { change, expected, type_expected, moves }

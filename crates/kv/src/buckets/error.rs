@@ -1,8 +1,9 @@
-//! Why bucket types or properties cannot be read or changed.
+//! Why bucket types, properties or functions cannot be read or changed.
 
+use super::function_record::HookUser;
 use ombak_types::props::PropErrors;
 
-/// Why a bucket type or the properties of a bucket cannot be read or changed. `Display` gives
+/// Why a bucket type, the properties of a bucket or a function cannot be changed. `Display` gives
 /// Riak's word where Riak has one; the command line and HTTP make their sentences from the
 /// variants.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +30,18 @@ pub enum PropsError {
     /// At least one property is wrong; none was applied. `Display` is the Erlang form.
     #[error("{0}")]
     Invalid(PropErrors),
+    /// No function with this name is registered.
+    #[error("no such function is registered")]
+    NoFunction,
+    /// A function with this name is registered already.
+    #[error("a function with this name is registered already")]
+    FunctionExists,
+    /// The function cannot be deleted, because hooks name it. Holds whose hooks.
+    #[error("hooks name the function")]
+    FunctionUsed(Vec<HookUser>),
+    /// The function cannot be registered. Holds the reason.
+    #[error("{0}")]
+    BadFunction(String),
     /// The cluster refuses the change in its present state. Holds the reason.
     #[error("{0}")]
     Refused(String),

@@ -5,6 +5,7 @@
 //! file is damaged. Names are arbitrary bytes: the file writes a byte that is not printable ASCII,
 //! and `%` itself, as `%` and two hexadecimal digits.
 
+use super::function_record::FunctionRecord;
 use super::state::{BucketRecord, Records, TypeRecord};
 use bytes::Bytes;
 use ombak_node_files::NodeFileError;
@@ -22,7 +23,9 @@ pub const FILE_NAME: &str = "buckets.json";
 /// An upper bound: the maximum of types and buckets, with long names and many properties, takes
 /// less.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-const FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
+const FORMATS: Formats = Formats { without_checksum: 1, current: 3 };
+/// The format that is written while there are no functions. Version 1 of the program reads it.
+const FORMAT_WITHOUT_FUNCTIONS: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,6 +33,8 @@ struct Saved {
     format: u32,
     types: Vec<SavedType>,
     buckets: Vec<SavedBucket>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    functions: Vec<SavedFunction>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,6 +51,13 @@ struct SavedBucket {
     r#type: String,
     name: String,
     props: PropMap,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedFunction {
+    name: String,
+    source: String,
 }
 
 /// The files that hold the records.
@@ -187,6 +199,9 @@ fn parse(text: Vec<u8>) -> Result<Records, String> {
         }
         records.buckets.insert(bucket, BucketRecord { overrides: Arc::new(saved.props), version: 0 });
     }
+    for SavedFunction { name, source } in saved.functions {
+        records.functions.insert(name.into(), FunctionRecord::new(source.into(), 0));
+    }
     Ok(records)
 }
 
@@ -201,7 +216,12 @@ fn to_saved(records: &Records) -> Saved {
         name: encode_name(&bucket.name),
         props: (*record.overrides).clone(),
     });
-    Saved { format: FORMATS.current, types: types.collect(), buckets: buckets.collect() }
+    let functions = records.functions.iter();
+    let functions: Vec<_> = functions
+        .map(|(name, record)| SavedFunction { name: name.to_string(), source: record.source.to_string() })
+        .collect();
+    let format = if functions.is_empty() { FORMAT_WITHOUT_FUNCTIONS } else { FORMATS.current };
+    Saved { format, types: types.collect(), buckets: buckets.collect(), functions }
 }
 
 /// Checks the rules of [`crate::fuzzing`] for any bytes.
@@ -259,6 +279,19 @@ mod tests {
         }
         let written = text_of(&records).unwrap();
         let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 1, FILE_NAME, &written);
+        assert_eq!(parse(frozen), Ok(records));
+    }
+
+    #[test]
+    fn the_file_with_functions_has_the_bytes_of_version_2() {
+        let mut records = Records::default();
+        records.types.insert("t".into(), TypeRecord { active: true, overrides: Arc::default(), version: 0 });
+        let source: Arc<str> = "function(v) {\n\treturn [\"\u{e9}\\\"];\n}\n".into();
+        for name in ["f", "My.f"] {
+            records.functions.insert(name.into(), FunctionRecord::new(source.clone(), 0));
+        }
+        let written = text_of(&records).unwrap();
+        let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 2, FILE_NAME, &written);
         assert_eq!(parse(frozen), Ok(records));
     }
 }

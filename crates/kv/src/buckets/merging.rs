@@ -1,5 +1,5 @@
-//! Whether the objects of this node keep their meaning under the bucket types and properties of
-//! another cluster, which the node is about to join (docs/design/replication.md §15).
+//! Whether the objects of this node keep their meaning under the bucket types, properties and
+//! functions of another cluster, which the node is about to join (docs/design/replication.md §15).
 //!
 //! What it is: a comparison of two states. It does not look into stores: it says for which bucket
 //! or type a difference counts only if the node holds objects of it.
@@ -65,6 +65,14 @@ impl BucketRegistry {
                 let text = format!("{} has {difference}.", shown(bucket));
                 conflicts.push(PropertyConflict { text, only_if_held: Some(Holdings::Bucket(bucket.clone())) });
             }
+        }
+        for (name, record) in &ours.records.functions {
+            let what = match theirs.records.functions.get(name) {
+                Some(of_cluster) if of_cluster.source == record.source => continue,
+                Some(_) => "has another source in the cluster. Register the same one there, or delete it here.",
+                None => "is registered here, and not in the cluster. Register it there first, or delete it here.",
+            };
+            conflicts.push(PropertyConflict { text: format!("the function '{name}' {what}"), only_if_held: None });
         }
         conflicts
     }
@@ -167,6 +175,19 @@ mod tests {
             let (text, held) = one(own(), vec![a_type("t", true, props)]);
             assert!(text.contains(named) && held == Some(Holdings::Type("t".into())), "{text}");
         }
+    }
+
+    #[test]
+    fn a_function_that_is_missing_or_another_is_named() {
+        let function = |source: &str| {
+            RecordChange::Function("f".into(), Some(super::super::FunctionRecord::new(source.into(), 1)))
+        };
+        let (text, held) = one(function("s"), vec![]);
+        assert!(text.contains("the function 'f' is registered here, and not") && held.is_none(), "{text}");
+        let (text, held) = one(function("s"), vec![function("other")]);
+        assert!(text.contains("the function 'f' has another source") && held.is_none(), "{text}");
+        assert_eq!(conflicts(vec![function("s")], vec![function("s")]), []);
+        assert_eq!(conflicts(vec![], vec![function("s")]), []);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Bucket types and bucket properties, kept across restarts.
+//! Bucket types, bucket properties and registered functions, kept across restarts.
 //!
-//! What it is: the registry in which every request looks up the properties of its bucket, and which
-//! operators change. Changes are kept in a file, or decided by an authority: the metadata of a
-//! cluster.
+//! What it is: the registry in which every request looks up the properties of its bucket and the
+//! functions that it names, and which operators change. Changes are kept in a file, or decided by
+//! an authority: the metadata of a cluster.
 //!
-//! What it is not: it does not decide what a property may hold (`ombak_types::props` does), and it
-//! does not send changes to other nodes ([`PropertyAuthority`] does).
+//! What it is not: it does not decide what a property may hold (`ombak_types::props` does), it
+//! compiles no functions, and it does not send changes to other nodes ([`PropertyAuthority`] does).
 //!
 //! Invariants:
 //! * A change is on disk before it takes effect, and it takes effect as a whole.
@@ -18,6 +18,8 @@ mod authority;
 mod backend_choice;
 mod error;
 mod file;
+mod function_record;
+mod functions;
 mod merging;
 mod registry;
 mod state;
@@ -29,6 +31,8 @@ pub use file::FILE_NAME as BUCKETS_FILE;
 #[cfg(any(test, fuzzing))]
 pub(crate) use file::check_buckets_file;
 pub(crate) use file::examine_file;
+pub use function_record::{FunctionRecord, HookUser};
+pub use functions::FunctionList;
 pub use merging::PropertyConflict;
 pub use registry::BucketRegistry;
 pub use state::{BucketRecord, RecordChange, TypeRecord, TypeStatus, TypeSummary};

@@ -111,14 +111,15 @@ impl BucketRegistry {
             now.records.types.iter().map(|(name, record)| RecordChange::Type(name.clone(), Some(record.clone())));
         let buckets = now.records.buckets.iter();
         let buckets = buckets.map(|(bucket, record)| RecordChange::Bucket(bucket.clone(), Some(record.clone())));
-        types.chain(buckets).collect()
+        let functions = now.records.functions.iter();
+        let functions = functions.map(|(name, record)| RecordChange::Function(name.clone(), Some(record.clone())));
+        types.chain(buckets).chain(functions).collect()
     }
 
     /// The records as the text of the file of a node that is alone; `None` when there are none.
     pub fn to_file_text(&self) -> io::Result<Option<Vec<u8>>> {
         let now = self.current.load();
-        let is_empty = now.records.types.is_empty() && now.records.buckets.is_empty();
-        if is_empty { Ok(None) } else { text_of(&now.records).map(Some) }
+        if now.records == Records::default() { Ok(None) } else { text_of(&now.records).map(Some) }
     }
 
     /// Puts the file aside, after an authority has taken over its records.
@@ -280,7 +281,10 @@ impl BucketRegistry {
     }
 
     /// Makes a change durable, then visible. `next` computes it from the current state.
-    fn change(&self, next: impl Fn(&Snapshot) -> Result<Option<RecordChange>, PropsError>) -> Result<(), PropsError> {
+    pub(super) fn change(
+        &self,
+        next: impl Fn(&Snapshot) -> Result<Option<RecordChange>, PropsError>,
+    ) -> Result<(), PropsError> {
         match self.authority.get() {
             Some(authority) => self.change_with(&**authority, next),
             None => self.change_here(next),
@@ -319,7 +323,9 @@ impl BucketRegistry {
                 Ok(Some(change)) => change,
                 Ok(None) => return Ok(()),
                 // The caller may know more than this node, because another node has told it.
-                Err(PropsError::NoType | PropsError::NotActive) if !is_up_to_date => {
+                Err(
+                    PropsError::NoType | PropsError::NotActive | PropsError::NoFunction | PropsError::FunctionExists,
+                ) if !is_up_to_date => {
                     authority.catch_up();
                     is_up_to_date = true;
                     continue;
@@ -355,6 +361,9 @@ fn is_present(now: &Snapshot, change: &RecordChange) -> bool {
         }
         (RecordChange::Bucket(_, present), RecordChange::Bucket(_, wanted)) => {
             present.map(|record| record.overrides) == wanted.as_ref().map(|record| record.overrides.clone())
+        }
+        (RecordChange::Function(_, present), RecordChange::Function(_, wanted)) => {
+            present.as_ref().map(|record| &record.source) == wanted.as_ref().map(|record| &record.source)
         }
         _ => false,
     }

@@ -1,5 +1,6 @@
 //! The state of the registry, and the effective properties that follow from it.
 
+use super::function_record::FunctionRecord;
 use bytes::Bytes;
 use imbl::{HashMap, OrdMap};
 use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix, split_storage_key};
@@ -75,6 +76,8 @@ pub enum RecordChange {
     Type(Bytes, Option<TypeRecord>),
     /// A bucket.
     Bucket(Bucket, Option<BucketRecord>),
+    /// A function.
+    Function(Arc<str>, Option<FunctionRecord>),
 }
 
 /// Everything that is stored, ordered so that equal states give equal files. A clone shares
@@ -83,6 +86,7 @@ pub enum RecordChange {
 pub(super) struct Records {
     pub types: OrdMap<Bytes, TypeRecord>,
     pub buckets: OrdMap<Bucket, BucketRecord>,
+    pub functions: OrdMap<Arc<str>, FunctionRecord>,
 }
 
 impl Records {
@@ -91,6 +95,7 @@ impl Records {
         match change {
             RecordChange::Type(name, _) => RecordChange::Type(name.clone(), self.types.get(name).cloned()),
             RecordChange::Bucket(bucket, _) => RecordChange::Bucket(bucket.clone(), self.buckets.get(bucket).cloned()),
+            RecordChange::Function(name, _) => RecordChange::Function(name.clone(), self.functions.get(name).cloned()),
         }
     }
 
@@ -100,6 +105,8 @@ impl Records {
             RecordChange::Type(name, None) => drop(self.types.remove(&name)),
             RecordChange::Bucket(bucket, Some(record)) => drop(self.buckets.insert(bucket, record)),
             RecordChange::Bucket(bucket, None) => drop(self.buckets.remove(&bucket)),
+            RecordChange::Function(name, Some(record)) => drop(self.functions.insert(name, record)),
+            RecordChange::Function(name, None) => drop(self.functions.remove(&name)),
         }
     }
 
@@ -176,7 +183,8 @@ impl Snapshot {
             bucket_backends: HashMap::new(),
             expected_n_vals: Arc::default(),
         };
-        let Records { types, buckets } = records;
+        let Records { types, buckets, functions } = records;
+        snapshot.records.functions = functions;
         for (name, record) in types {
             snapshot.apply(settings, RecordChange::Type(name, Some(record)));
         }
@@ -203,6 +211,7 @@ impl Snapshot {
                 buckets.iter().for_each(|(bucket, record)| self.set_bucket(bucket, Some(record)));
             }
             RecordChange::Bucket(bucket, record) => self.set_bucket(bucket, record.as_ref()),
+            RecordChange::Function(..) => {}
         }
         self.records.apply(change);
     }
@@ -244,6 +253,11 @@ impl Snapshot {
     /// own.
     pub(super) fn props_of_type(&self, bucket_type: &[u8]) -> Option<&Arc<BucketProps>> {
         self.of_type(bucket_type).map(|of_type| &of_type.props)
+    }
+
+    /// The effective properties of untyped buckets that have none of their own.
+    pub(super) fn default_type_props(&self) -> &Arc<BucketProps> {
+        &self.default_type.props
     }
 
     /// The effective properties of a bucket; `None` when its type is not active.

@@ -433,9 +433,17 @@ pub(super) fn no_thread(source: std::io::Error) -> OpenError {
 /// Opened before the stores: the properties of a bucket decide which store gets its keys.
 fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
     let buckets = BucketRegistry::open(config.fs.clone(), &config.data_dir, &config.node_name, &config.default_props)?;
-    let Some(choice) = &config.backend_choice else { return Ok(Arc::new(buckets)) };
-    let buckets = Arc::new(buckets.with_backends(choice.names()));
-    choice.use_properties(buckets.clone());
+    let buckets = match &config.backend_choice {
+        Some(choice) => Arc::new(buckets.with_backends(choice.names())),
+        None => Arc::new(buckets),
+    };
+    if let Some(choice) = &config.backend_choice {
+        choice.use_properties(buckets.clone());
+    }
+    if let Some(cell) = &config.hooks.registry {
+        // A cell is of one start.
+        let _ = cell.set(buckets.clone());
+    }
     Ok(buckets)
 }
 

@@ -7,12 +7,13 @@
 //! What it is not: it has no order of priorities. Hooks of one trait are called in the order of the
 //! list.
 
+use crate::buckets::BucketRegistry;
 use bytes::Bytes;
 use ombak_runtime::BoxFuture;
 use ombak_types::props::Hook;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// A version that a store has just stored or removed.
@@ -134,7 +135,12 @@ pub struct Hooks {
     /// Who runs the commit hooks of buckets. Without it, a put in a bucket with pre-commit hooks is
     /// refused.
     pub commit: Option<Arc<dyn CommitHooks>>,
+    /// What gets the registry of the node as soon as it is open, before any request.
+    pub registry: Option<RegistryCell>,
 }
+
+/// The registry of bucket types, properties and functions, once it is open.
+pub type RegistryCell = Arc<OnceLock<Arc<BucketRegistry>>>;
 
 impl Hooks {
     /// Checks that values of kinds may be written.

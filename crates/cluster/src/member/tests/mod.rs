@@ -2,6 +2,7 @@
 
 mod closings;
 mod forming;
+mod functions;
 mod join_races;
 mod joining_with_objects;
 mod life;
@@ -60,8 +61,8 @@ fn timing() -> MemberTiming {
 
 /// What nodes of the present version say beside their services, whether all of it is built or not.
 fn later_capabilities(speaks: Speaks) -> BTreeSet<String> {
-    let later =
-        [Feature::RingChanges, Feature::Locations, Feature::DataTypes].map(|feature| feature.capability().to_owned());
+    let later = [Feature::RingChanges, Feature::Locations, Feature::DataTypes, Feature::Functions];
+    let later = later.map(|feature| feature.capability().to_owned());
     later.into_iter().filter(|_| speaks == Speaks::Everything).collect()
 }
 

@@ -1,0 +1,157 @@
+use super::*;
+use ombak_storage::fs::RealFs;
+use ombak_types::{Bucket, PropMap};
+use proptest::prelude::*;
+use serde_json::json;
+use std::path::Path;
+
+fn open(dir: &Path) -> BucketRegistry {
+    BucketRegistry::open(Arc::new(RealFs), dir, "n@h", &PropMap::new()).unwrap()
+}
+
+fn map(value: serde_json::Value) -> PropMap {
+    value.as_object().cloned().unwrap()
+}
+
+fn source_of(registry: &BucketRegistry, name: &str) -> Option<String> {
+    registry.function(name).map(|record| record.source.to_string())
+}
+
+#[test]
+fn functions_survive_a_restart_beside_types_and_a_replacement_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = open(dir.path());
+    registry.create_type(b"t", &PropMap::new()).unwrap();
+    registry.put_function("My.f", "one", false).unwrap();
+    assert_eq!(registry.put_function("My.f", "two", false), Err(PropsError::FunctionExists));
+    let before = registry.function("My.f").unwrap();
+    registry.put_function("My.f", "two \u{e9}\n", true).unwrap();
+    assert_ne!(registry.function("My.f").unwrap().digest, before.digest);
+    registry.put_function("gone", "x", true).unwrap();
+    registry.delete_function("gone", false).unwrap();
+    assert_eq!(registry.delete_function("gone", true), Err(PropsError::NoFunction));
+    drop(registry);
+    let registry = open(dir.path());
+    assert_eq!(source_of(&registry, "My.f"), Some("two \u{e9}\n".into()));
+    assert_eq!((source_of(&registry, "gone"), registry.list_types().len()), (None, 2));
+    // A source that returns has the digest that it had.
+    registry.put_function("My.f", "one", true).unwrap();
+    assert_eq!(registry.function("My.f"), Some(before));
+}
+
+#[test]
+fn names_are_those_that_jobs_can_have_and_built_in_ones_are_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = open(dir.path());
+    let longest = "a".repeat(FUNCTION_NAME_BYTES_MAX);
+    for name in ["f", "_$9", "My.own.f", "RiakX.f", "riak.f", "x.Riak", &longest] {
+        assert_eq!(registry.put_function(name, "s", false), Ok(()), "{name}");
+    }
+    let too_long = "a".repeat(FUNCTION_NAME_BYTES_MAX + 1);
+    for name in ["", ".", "a.", ".a", "a..b", "a b", "a-b", "\u{e9}", "a/b", "a'", "Riak", "Riak.mapValues", &too_long]
+    {
+        assert!(matches!(registry.put_function(name, "s", true), Err(PropsError::BadName(_))), "{name}");
+    }
+}
+
+#[test]
+fn sources_are_bounded_each_and_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = open(dir.path());
+    let refused = |name: &str, source: &str| {
+        let put = registry.put_function(name, source, true);
+        assert!(matches!(put, Err(PropsError::BadFunction(_))), "{name}: {put:?}");
+    };
+    let longest = " ".repeat(FUNCTION_BYTES_MAX);
+    refused("f", &format!("{longest} "));
+    refused("f", "a\u{0}b");
+    refused("f", "a\u{7f}b");
+    registry.put_function("f", "a\tb\r\n", false).unwrap();
+    let record = FunctionRecord::new(longest.clone().into(), 1);
+    let fitting = ALL_BYTES_MAX / FUNCTION_BYTES_MAX;
+    let many = (0..fitting).map(|number| RecordChange::Function(format!("f{number}").into(), Some(record.clone())));
+    registry.adopt(many.collect());
+    refused("more", "x");
+    registry.delete_function("f", false).unwrap();
+    refused("more", "x");
+    // What is replaced makes room.
+    registry.put_function("f0", "x", true).unwrap();
+    registry.put_function("more", &longest[..longest.len() - 1], false).unwrap();
+    refused("yet.more", "x");
+}
+
+#[test]
+fn the_number_of_functions_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = open(dir.path());
+    let record = FunctionRecord::new("s".into(), 1);
+    let many =
+        (0..FUNCTIONS_MAX).map(|number| RecordChange::Function(format!("f{number}").into(), Some(record.clone())));
+    registry.adopt(many.collect());
+    assert_eq!(registry.put_function("one", "s", false), Err(PropsError::TooMany(FUNCTIONS_MAX)));
+    registry.put_function("f7", "other", true).unwrap();
+    registry.delete_function("f7", false).unwrap();
+    registry.put_function("one", "s", false).unwrap();
+}
+
+#[test]
+fn what_a_hook_names_is_deleted_by_force_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let defaults = map(json!({"postcommit": [{"name": "ofDefaults"}]}));
+    let registry = BucketRegistry::open(Arc::new(RealFs), dir.path(), "n@h", &defaults).unwrap();
+    for name in ["f", "g", "ofDefaults", "free"] {
+        registry.put_function(name, "s", false).unwrap();
+    }
+    let hooks = map(json!({"precommit": [{"name": "f"}, {"name": "f"}], "postcommit": [{"name": "g"}]}));
+    registry.create_type(b"t", &hooks).unwrap();
+    registry.activate_type(b"t").unwrap();
+    // A bucket that has the hooks of its type is not named beside it.
+    registry.set_bucket(&Bucket::typed("t", "inherits"), &map(json!({"r": 1}))).unwrap();
+    registry.set_bucket(&Bucket::untyped("own"), &map(json!({"precommit": [{"name": "f"}]}))).unwrap();
+    let used = |name: &str| match registry.delete_function(name, false) {
+        Err(PropsError::FunctionUsed(users)) => users,
+        other => panic!("{other:?}"),
+    };
+    let of_type = || HookUser::Type("t".into());
+    assert_eq!(used("f"), [of_type(), HookUser::Bucket(Bucket::untyped("own"))]);
+    assert_eq!(used("g"), [of_type()]);
+    assert!(used("ofDefaults").contains(&HookUser::Type(DEFAULT_TYPE.into())));
+    registry.delete_function("free", false).unwrap();
+    registry.delete_function("f", true).unwrap();
+    assert_eq!(registry.function("f"), None);
+    assert!(registry.list_functions().1.contains_key("f"), "the hooks still name it");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// The registry and its file equal a map.
+    #[test]
+    fn a_registry_of_functions_is_a_map(
+        changes in prop::collection::vec((0..4u8, prop::option::of("[a-c\"\\\\\n]{0,5}"), any::<bool>()), 1..20),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = open(dir.path());
+        let mut model: BTreeMap<String, String> = BTreeMap::new();
+        for (number, source, flag) in changes {
+            let name = format!("f{number}");
+            match source {
+                Some(source) => {
+                    let is_refused = model.contains_key(&name) && !flag;
+                    prop_assert_eq!(registry.put_function(&name, &source, flag).is_err(), is_refused);
+                    if !is_refused {
+                        model.insert(name, source);
+                    }
+                }
+                None => prop_assert_eq!(registry.delete_function(&name, flag).is_ok(), model.remove(&name).is_some()),
+            }
+        }
+        let of = |registry: &BucketRegistry| -> BTreeMap<String, String> {
+            let (functions, _) = registry.list_functions();
+            functions.iter().map(|(name, record)| (name.to_string(), record.source.to_string())).collect()
+        };
+        prop_assert_eq!(of(&registry), model.clone());
+        drop(registry);
+        prop_assert_eq!(of(&open(dir.path())), model);
+    }
+}
