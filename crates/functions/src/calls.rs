@@ -1,7 +1,7 @@
 //! The calls that one piece of work makes.
 
 use crate::pool::Running;
-use ombak_script::{ErrorKind, Limits, PreCommit, ScriptError, Session};
+use ombak_script::{ErrorKind, Limits, Log, PreCommit, ScriptError, Session};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -45,6 +45,12 @@ impl<'a> Calls<'a> {
     /// that JSON cannot express.
     pub fn call(&mut self, arguments: &[&str]) -> Result<Option<String>, ScriptError> {
         self.timed(|session| session.call(arguments))
+    }
+
+    /// Takes the messages that the calls wrote with `ejsLog`. Then they are not written to the log
+    /// of the node.
+    pub fn take_log(&mut self) -> Log {
+        self.session.take_log()
     }
 
     /// Forgets what earlier calls have left behind.

@@ -35,6 +35,9 @@ pub enum AdminError {
     /// There is no bucket type with this name.
     #[error("{0} is not an existing bucket type")]
     NoSuchType(String),
+    /// There is no function with this name.
+    #[error("no function {0} is registered")]
+    NoSuchFunction(String),
     /// The node refuses the request in its current state. The text says why, in Riak's words if
     /// Riak has some.
     #[error("{0}")]
@@ -55,6 +58,7 @@ impl AdminError {
             Self::NoSuchResource(_) => "no_such_resource",
             Self::BadRequest(_) => "bad_request",
             Self::NoSuchType(_) => "no_such_type",
+            Self::NoSuchFunction(_) => "no_such_function",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
         }
@@ -66,7 +70,7 @@ impl AdminError {
             Self::Forbidden(_) | Self::NoToken => StatusCode::FORBIDDEN,
             Self::BadToken => StatusCode::UNAUTHORIZED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::NoSuchResource(_) | Self::NoSuchType(_) => StatusCode::NOT_FOUND,
+            Self::NoSuchResource(_) | Self::NoSuchType(_) | Self::NoSuchFunction(_) => StatusCode::NOT_FOUND,
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
             Self::Refused(_) => StatusCode::CONFLICT,
             Self::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,

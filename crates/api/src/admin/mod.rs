@@ -13,6 +13,7 @@ mod backup;
 mod backup_place;
 mod cluster;
 mod error;
+mod functions;
 mod guard;
 mod key_decision;
 mod live_config;
@@ -25,6 +26,7 @@ pub use backup::BackupJobs;
 pub use backup_place::BackupPlace;
 pub use cluster::{ClusterAdmin, ClusterCommand, ForMembers, HandoffDirection};
 pub use error::AdminError;
+pub use functions::{FunctionAdmin, FunctionRole, FunctionTest};
 pub use guard::{ADMIN_HEADER, AdminToken};
 pub use live_config::{Change, ConfigEntry, LiveConfig};
 pub use node::NodeInfo;
@@ -65,6 +67,8 @@ pub struct AdminContext {
     pub backup_place: BackupPlace,
     /// The cluster of the node, if it listens for other nodes.
     pub cluster: Option<Arc<dyn ClusterAdmin>>,
+    /// The functions of the node.
+    pub functions: Arc<dyn FunctionAdmin>,
 }
 
 /// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the memory
@@ -108,6 +112,9 @@ async fn answer(ctx: &AdminContext, memory: MemoryStatus, request: &Request) -> 
         (&Method::POST, [b"admin", b"v1", b"bucket-types", name, action]) => {
             types::change(ctx, name, action, body).await
         }
+        (&Method::GET, [b"admin", b"v1", b"functions"]) => functions::list(ctx).await,
+        (&Method::GET, [b"admin", b"v1", b"functions", name]) => functions::describe(ctx, name).await,
+        (&Method::POST, [b"admin", b"v1", b"functions", name, action]) => functions::act(ctx, name, action, body).await,
         _ => Err(AdminError::NoSuchResource(format!("{} {}", request.method, request.target.path()))),
     }
 }

@@ -1,6 +1,7 @@
 //! The grammar of the command line. Users see the doc comments of this file in `--help`.
 
 use super::cluster_args::{ClusterCommand, HandoffCommand};
+use super::function_args::FunctionCommand;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -172,6 +173,9 @@ pub enum AdminCommand {
     /// Form a cluster.
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// Register, show and test functions in JavaScript for jobs and commit hooks.
+    #[command(subcommand)]
+    Function(FunctionCommand),
     /// Print the members of the cluster and their shares of the ring.
     #[command(alias = "member_status")]
     MemberStatus,

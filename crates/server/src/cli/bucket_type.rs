@@ -97,7 +97,7 @@ fn term(value: &Value) -> String {
 }
 
 /// A name, escaped as one segment of a URL path.
-fn escaped(name: &str) -> String {
+pub fn escaped(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

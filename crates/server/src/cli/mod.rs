@@ -23,6 +23,8 @@ mod cluster;
 mod cluster_args;
 mod config;
 mod failure;
+mod function;
+mod function_args;
 mod handoff;
 mod key_names;
 mod kv;
@@ -123,6 +125,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Admin(AdminCommand::Ringready) => wait_for(cluster::ring_ready(&common, out)),
         Command::Admin(AdminCommand::Down { member }) => wait_for(cluster::change("down", Some(&member), &common, out)),
         Command::Admin(AdminCommand::Transfers) => wait_for(cluster::show("transfers", &common, out)),
+        Command::Admin(AdminCommand::Function(command)) => wait_for(function::run(&command, &common, out)),
         Command::Admin(AdminCommand::Handoff(command)) => wait_for(handoff::run(&command, &common, out)),
         Command::Admin(AdminCommand::TransferLimit { limit, rate }) => {
             wait_for(cluster::transfer_limit(&limit, rate.as_deref(), &common, out))

@@ -4,7 +4,7 @@ use crate::config::FunctionSettings;
 use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
 use ombak_hooks::NodeHooks;
 use ombak_jobs::JobFunctions;
-use ombak_kv::hooks::CommitHooks;
+use ombak_kv::hooks::{CommitHooks, RegistryCell};
 use ombak_runtime::Runtime;
 use ombak_script::{Limits, Program, SOURCE_BYTES_MAX, Session};
 use std::fs;
@@ -22,9 +22,10 @@ const NOTHING: &str = "function() {}";
 /// The threads for functions, and where functions are found.
 #[derive(Clone)]
 pub struct NodeFunctions {
-    runtime: Arc<dyn Runtime>,
-    pool: FunctionPool,
-    catalogue: Catalogue,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) pool: FunctionPool,
+    pub(super) catalogue: Catalogue,
+    registry: RegistryCell,
 }
 
 impl NodeFunctions {
@@ -42,13 +43,20 @@ impl NodeFunctions {
             limits: settings.limits(),
             ..PoolConfig::default()
         };
-        let catalogue = Catalogue::new(Arc::new(NothingRegistered), libraries, settings.allows_anonymous);
-        Ok(Self { pool: FunctionPool::new(runtime.clone(), config), catalogue, runtime })
+        let registry = RegistryCell::default();
+        let registered = Arc::new(FromRegistry(registry.clone()));
+        let catalogue = Catalogue::new(registered, libraries, settings.allows_anonymous);
+        Ok(Self { pool: FunctionPool::new(runtime.clone(), config), catalogue, runtime, registry })
     }
 
     /// The commit hooks of the node.
     pub fn hooks(&self) -> Arc<dyn CommitHooks> {
         Arc::new(NodeHooks::new(self.runtime.clone(), self.pool.clone(), self.catalogue.clone()))
+    }
+
+    /// Where the engine puts the registry that has the functions of operators.
+    pub fn registry(&self) -> RegistryCell {
+        self.registry.clone()
     }
 
     /// The functions of MapReduce jobs.
@@ -62,12 +70,14 @@ impl NodeFunctions {
     }
 }
 
-/// Functions come from the libraries.
-struct NothingRegistered;
+/// Functions come from the registry. Before it is open, nobody asks for one.
+struct FromRegistry(RegistryCell);
 
-impl RegisteredFunctions for NothingRegistered {
-    fn registered(&self, _name: &str) -> Option<Registered> {
-        None
+impl RegisteredFunctions for FromRegistry {
+    fn registered(&self, name: &str) -> Option<Registered> {
+        let now = self.0.get()?.snapshot();
+        let record = now.functions().get(name)?;
+        Some(Registered { source: record.source.clone(), version: record.digest })
     }
 }
 

@@ -7,6 +7,7 @@ mod certificates;
 mod cluster_admin;
 mod cluster_text;
 pub mod dir_access;
+mod function_admin;
 mod functions;
 mod handoff_summary;
 mod listen;
@@ -117,7 +118,8 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
         runtime.spawn(certificates::watch_expiry(certificates));
     }
     let admin = |record: &NodeRecord, stop| {
-        admin_context(&settings, effective, &opened, AdminToken::new(token), record, stop, log.clone())
+        let node = (&opened, &functions);
+        admin_context(&settings, effective, node, AdminToken::new(token), record, stop, log.clone())
     };
     if let Some(member) = opened.member() {
         let (member, stop) = (member.clone(), stop.clone());
@@ -276,7 +278,8 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
 /// the lock of the data directory.
 fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
     let config = engine_config(&opening.settings, opening.accepts_loss)?;
-    let hooks = Hooks { commit: Some(opening.functions.hooks()), ..config.hooks };
+    let (commit, registry) = (Some(opening.functions.hooks()), Some(opening.functions.registry()));
+    let hooks = Hooks { commit, registry, ..config.hooks };
     let config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
     let jobs = JobsConfig { functions: Some(opening.functions.of_jobs()), ..JobsConfig::default() };
     Opened::open(&opening.settings, config, jobs, opening.certificates.clone(), tasks)
@@ -326,7 +329,7 @@ fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, St
 fn admin_context(
     settings: &Settings,
     effective: &Effective,
-    opened: &Opened,
+    (opened, functions): (&Opened, &NodeFunctions),
     token: AdminToken,
     record: &NodeRecord,
     stop: watch::Sender<bool>,
@@ -357,6 +360,7 @@ fn admin_context(
         backups: BackupJobs::default(),
         backup_place: backup_place(settings),
         cluster: opened.member().map(|member| Arc::new(MemberAdmin(member.clone())) as Arc<dyn ClusterAdmin>),
+        functions: Arc::new(functions.clone()),
     }
 }
 
