@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 import packages  # noqa: E402
 from node import ROOT, Node, clean_environment, program  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/datatypes.md", "docs/mapreduce.md")
+DOCUMENTS = ("README.md", "docs/datatypes.md", "docs/hooks.md", "docs/mapreduce.md")
 COMMAND_SECONDS_MAX = 300
 TRIES_MAX = 3
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
-name that it has in Riak, apart from those of `returning`, which Riak does not have;
-docs/compatibility.md lists all scenarios. Two run at the same time, because most of their time is
-waiting.
+name that it has in Riak, apart from those of `returning` and `registered_functions`, which Riak does
+not have; docs/compatibility.md lists all scenarios. Two run at the same time, because most of their
+time is waiting.
 
 Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
 import inspect
@@ -43,7 +43,7 @@ SCENARIOS = {
     versions: ["verify_basic_upgrade", "loaded_upgrade", "kv_vnode_requests_upgrade_downgrade", "rolling_capabilities", "verify_capabilities",
                "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade", "verify_crdt_capability"],
     repairing: ["partition_repair"],
-    scripts: ["mapred_javascript"],
+    scripts: ["mapred_javascript", "registered_functions"],
     pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking"],
     returning: ["returning_copy", "returning_older_copy", "returning_removed_node"],
     program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from mapreduce import job, over_pb, reducing, results
+from properties import everywhere, props, set_props
 from world import World, equal, put
 
 FUNCTIONS = """
@@ -79,3 +80,55 @@ def check_scripts(world):
     equal(status, 500, f"a function without an end: {body!r}")
     # The node that ran it goes on.
     equal(results(world[2], [["sales", "k1"]], [values]), [{"price": 1}], "a value after that")
+
+
+def register(member, directory, name, source, *options):
+    (directory / "function.js").write_text(source)
+    equal(member.admin("function", "create", name, str(directory / "function.js"), *options), f"{name} is registered\n", "a registration")
+
+
+def registered_functions():
+    """Functions that an operator registers on one node, on the next request to each node: in jobs and as
+    commit hooks, replaced and deleted, after restarts, and on a node that was away. Riak has no such scenario."""
+    directory = Path(tempfile.mkdtemp(prefix="ombak-functions-"))
+    try:
+        with World(3) as world:
+            world.join_all()
+            check_registered(world, directory)
+    finally:
+        shutil.rmtree(directory)
+
+
+def check_registered(world, directory):
+    for number in range(SALES):
+        put(world[1], "sales", f"k{number}", json.dumps({"price": number}), query="?w=3", Content_Type="application/json")
+    prices, above = "function(object) { return [JSON.parse(object.values[0].data).price%s]; }", script("map", name="My.prices")
+    total = [above, script("reduce", name="Riak.reduceSum")]
+    register(world[1], directory, "My.prices", prices % "")
+    for member in world.all():
+        equal(results(member, "sales", total), [sum(range(SALES))], f"a sum by node {member.number}")
+    register(world[2], directory, "My.prices", prices % " + 1", "--replace")
+    for member in world.all():
+        equal(results(member, "sales", total), [sum(range(SALES)) + SALES], f"a sum with the new function by node {member.number}")
+
+    register(world[1], directory, "noDigits", "function(object) { return /[0-9]/.test(object.values[0].data) ? {fail: 'digits'} : object; }")
+    equal(set_props(world[2], "words", {"precommit": [{"name": "noDigits"}]}), (204, ""), "the hook")
+    everywhere(world, "the hook", lambda member: props(member, "words")["precommit"] == [{"name": "noDigits"}])
+    for member in world.all():
+        equal(put(member, "words", "k", "7"), (403, "digits"), f"a refusal by node {member.number}")
+        equal(put(member, "words", "k", "seven"), (204, ""), f"a put that node {member.number} allows")
+
+    # What changes while a node is away, it has after its start.
+    world.stop(3)
+    register(world[1], directory, "My.prices", prices % " + 2", "--replace")
+    world.stop(2)
+    world.start(3)
+    world.start(2)
+    world.wait_all_up()
+    for member in world.all():
+        equal(results(member, "sales", total), [sum(range(SALES)) + 2 * SALES], f"a sum after restarts by node {member.number}")
+        equal(put(member, "words", "k", "7"), (403, "digits"), f"a refusal after restarts by node {member.number}")
+
+    equal(world[3].admin("function", "delete", "My.prices"), "My.prices is deleted\n", "a deletion")
+    for member in world.all():
+        refused(member, above, "My.prices")

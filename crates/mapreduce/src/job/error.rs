@@ -91,8 +91,8 @@ impl JobError {
             Self::Inputs(why) => (400, TEXT, format!("An error occurred parsing the \"inputs\" field.\n{why}")),
             Self::Query(why) => (400, TEXT, format!("An error occurred parsing the \"query\" field.\n{why}")),
             Self::NotATerm(_) | Self::ErlangFun => (400, TEXT, format!("{self}\n")),
-            // Riak's worker does not start with such a source, and the answer names its first input.
-            // Here no input is read, and the stack says why.
+            // Riak's worker does not start with such a source, and the answer names its first
+            // input. Here no input is read, and the stack says why.
             Self::ErlangSource { phase } => {
                 let (error, stack) = ("[worker_startup_failed]", ERLANG_SOURCE);
                 let members =
