@@ -37,8 +37,9 @@ fn rows<'a>(lines: &[&'a str]) -> Vec<Vec<&'a str>> {
 /// Names that are separated by commas. One that begins with `_` continues the first one.
 fn names(text: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let parts = text.split(',').map(|part| part.split('[').next().unwrap().trim());
-    for part in parts.map(|part| part.trim_start_matches("(2.x) ")).filter(|part| !part.is_empty()) {
+    // What follows a name says for which versions or backends it is.
+    let parts = text.split(',').map(|part| part.trim().trim_start_matches("(2.x) "));
+    for part in parts.map(|part| part.split(['[', '(']).next().unwrap().trim()).filter(|part| !part.is_empty()) {
         let first = names.first().cloned().unwrap_or_default();
         names.push(if part.starts_with('_') { first + part } else { part.to_owned() });
     }
