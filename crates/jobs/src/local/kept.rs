@@ -90,4 +90,21 @@ mod tests {
         kept.keep((4, 1), place(1), keys(2), later, now);
         assert_eq!(kept.shares.len(), 1, "a job that is over keeps nothing");
     }
+
+    #[test]
+    fn what_is_kept_for_all_jobs_together_is_bounded() {
+        let (now, mut kept) = (Instant::now(), KeptKeys::default());
+        let later = now + Duration::from_secs(1);
+        let large = || ShareKeys { keys: [(1, Bytes::from(vec![0; BYTES_MAX / 2 - 100]))].into(), is_cut: false };
+        for job in 0..3 {
+            kept.keep((job, 0), place(0), large(), later, now);
+        }
+        assert_eq!(kept.shares.len(), 2, "the third has no room");
+        kept.keep((1, 0), place(2), large(), later, now);
+        assert_eq!(kept.shares.len(), 2, "what is kept anew takes the place of what was kept");
+        assert!(kept.bytes <= BYTES_MAX);
+        kept.forget(0);
+        kept.keep((3, 0), place(0), large(), later, now);
+        assert_eq!(kept.shares.len(), 2, "a job that ended made room");
+    }
 }

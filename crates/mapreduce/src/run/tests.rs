@@ -158,6 +158,33 @@ fn a_part_that_is_always_lost_fails_the_job() {
 }
 
 #[test]
+fn only_losses_since_the_last_results_count() {
+    let limits = RunLimits { attempts_max: 2, ..RunLimits::default() };
+    let mut run = JobRun::new(&job(vec![map(true)]), Source::Shares(1), limits);
+    let next = |run: &mut JobRun| orders(run).iter().find(|o| matches!(o, Order::Run { .. })).map(attempt_of);
+    for piece in 0..5u8 {
+        let lost = next(&mut run).unwrap();
+        run.part_lost(lost);
+        let again = next(&mut run).unwrap();
+        run.part_done(again, vec![Term::Int(1)], Some(Bytes::copy_from_slice(&[piece])));
+    }
+    assert!(!run.has_ended());
+}
+
+#[test]
+fn a_bounded_number_of_parts_runs_at_the_same_time() {
+    let limits = RunLimits { parts_at_once_max: 2, ..RunLimits::default() };
+    let mut run = JobRun::new(&job(vec![map(true)]), Source::Shares(5), limits);
+    let mut running: Vec<Attempt> = orders(&mut run).iter().map(attempt_of).collect();
+    for left in (0..5).rev() {
+        assert_eq!(running.len(), 2.min(left + 1));
+        run.part_done(running.remove(0), Vec::new(), None);
+        running.extend(orders(&mut run).iter().filter(|o| matches!(o, Order::Run { .. })).map(attempt_of));
+    }
+    assert!(run.has_ended());
+}
+
+#[test]
 fn a_failure_ends_the_job_and_nothing_follows() {
     let job = job(vec![map(true), reduce(ReduceFunction::CountInputs, true)]);
     let failure = Failure::Phase(PhaseFailure::of_reduce(0, "x"));

@@ -1,7 +1,7 @@
 //! What sessions take and give.
 
 use super::*;
-use crate::{LINES_MAX, PreCommit, SOURCE_BYTES_MAX};
+use crate::{LINE_BYTES_MAX, LINES_MAX, PreCommit, SOURCE_BYTES_MAX};
 use serde_json::json;
 
 #[test]
@@ -116,4 +116,41 @@ fn sources_are_bounded() {
     let long = " ".repeat(SOURCE_BYTES_MAX + 1);
     assert_eq!(Program::source(&long).unwrap_err().kind, ErrorKind::Syntax);
     assert!(Program::named("f").unwrap().with_library(long.as_str()).is_err());
+}
+
+#[test]
+fn long_messages_names_and_lines_are_cut() {
+    let mut chatty = session("function(n) { ejsLog('f', '\u{e9}'.repeat(n)); return []; }");
+    chatty.map("1000", "null", "null").unwrap();
+    let line = chatty.take_log().lines.remove(0).unwrap();
+    assert!(line.len() <= LINE_BYTES_MAX && line.starts_with("f: \u{e9}"), "{} bytes", line.len());
+    let error = error_of(&format!("function() {{ var text = '{}'; return zork; }}", "x".repeat(2000)));
+    assert!(error.source.starts_with("function() { var text") && error.source.len() < 600, "{error:?}");
+    assert!(Program::named(&"n".repeat(255)).is_ok());
+    assert_eq!(Program::named(&"n".repeat(256)).unwrap_err().kind, ErrorKind::UnknownFunction);
+}
+
+/// The members of an error are code of the function, which may throw in its turn.
+#[test]
+fn an_error_whose_members_throw_is_told_once() {
+    let mut map = session(
+        "function(v) { var e = new Error('first'); \
+         if (v === 1) Object.defineProperty(e, 'stack', { get: function() { throw new Error('second'); } }); \
+         if (v === 1) throw e; \
+         if (v === 2) throw { toJSON: function() { throw new Error('third'); } }; \
+         return [JSON.parse('[4]')[0]]; }",
+    );
+    assert_eq!(map.map("1", "null", "null").unwrap_err().message, "Error: first");
+    assert_eq!(map.map("3", "null", "null").unwrap(), [json!(4)]);
+    assert_eq!(map.map("2", "null", "null").unwrap_err().message, "uncaught exception: a value");
+    assert_eq!(map.map("3", "null", "null").unwrap(), [json!(4)]);
+}
+
+#[test]
+fn a_library_that_does_not_end_ends_with_the_time_of_a_call() {
+    let program = Program::named("f").unwrap().with_library("for (;;);").unwrap();
+    assert_eq!(Session::open(program, limits(), clock()).err().unwrap().kind, ErrorKind::Time);
+    let program = Program::named("Riak.mapValues.x").unwrap();
+    let program = program.with_library("Object.defineProperty(Riak, 'mapValues', { get: function() { for (;;); } });");
+    assert_eq!(Session::open(program.unwrap(), limits(), clock()).err().unwrap().kind, ErrorKind::Time);
 }
