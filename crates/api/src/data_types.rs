@@ -12,7 +12,7 @@ use ombak_types::{Bucket, BucketProps, Error};
 /// Why a bucket without siblings has no counters of Riak 1.4, in Riak's words.
 pub(crate) const COUNTERS_NEED_SIBLINGS: &str = "Counters require bucket property 'allow_mult=true'";
 
-/// The read of a value in a bucket with a data type.
+/// The read of a value of a data type.
 pub(crate) fn fetch(bucket: Bucket, key: Bytes, options: GetOptions) -> GetRequest {
     GetRequest { bucket, key, options: GetOptions { as_stored: true, ..options } }
 }

@@ -3,19 +3,42 @@
 //! Nothing in the properties of such a bucket tells that it has counters. So they lie as Riak's
 //! bytes in plain siblings, beside whatever else is put there, and a reader picks them out.
 
+use crate::counts::Counts;
 use crate::sibling::{change_of, merged_meta, refused};
 use bytes::Bytes;
 use ombak_crdt::{Change, Counter, Request, RiakCounter, RiakValue, State};
 use ombak_kv::hooks::ValueKind;
 use ombak_kv::{PutOptions, PutRequest};
+use ombak_stats::KindCounts;
+use ombak_types::props::DataType;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Metadata, Object, Sibling, VectorClock};
+use std::sync::Arc;
 
 /// The number of the kind in messages. It stays.
 const NUMBER: u16 = 2;
 
 /// The kind of counters in buckets without a type.
-#[derive(Clone, Copy, Debug)]
-pub struct LegacyCounters;
+#[derive(Clone, Debug)]
+pub struct LegacyCounters {
+    counts: Arc<Counts>,
+}
+
+impl LegacyCounters {
+    /// They are counted with the counters of bucket types.
+    pub(crate) const fn new(counts: Arc<Counts>) -> Self {
+        Self { counts }
+    }
+
+    /// All counters merged into one, counted; `None` if there is none.
+    fn merge_counted<'a>(&self, counters: impl Iterator<Item = &'a Sibling>) -> Option<Counter> {
+        counters.filter_map(read).reduce(|one, other| {
+            let began = self.counts.now();
+            let both = merged(one, other);
+            self.counts.merged(DataType::Counter, began);
+            both
+        })
+    }
+}
 
 /// A put that adds an amount of either sign to a counter.
 pub fn legacy_put(bucket: Bucket, key: Bytes, amount: i64, options: PutOptions) -> PutRequest {
@@ -76,11 +99,14 @@ impl ValueKind for LegacyCounters {
         operation: &Sibling,
         event: &Dot,
     ) -> Result<Sibling, Error> {
+        let began = self.counts.now();
         let change = change_of(operation)?;
         let (counters, others): (Vec<_>, Vec<_>) = std::mem::take(values).into_iter().partition(|v| read(v).is_some());
         *values = others;
-        let counter = counters.iter().filter_map(read).reduce(merged).unwrap_or_default();
-        match change.apply(State::Counter(counter), &event.actor).map_err(refused)? {
+        let counter = self.merge_counted(counters.iter()).unwrap_or_default();
+        let state = change.apply(State::Counter(counter), &event.actor).map_err(refused)?;
+        self.counts.updated(&state, 0, began);
+        match state {
             State::Counter(counter) => Ok(sibling(counter, merged_meta(&counters))),
             _ => Err(Error::Unsupported("a counter stays a counter".into())),
         }
@@ -88,12 +114,16 @@ impl ValueKind for LegacyCounters {
 
     fn merge(&self, values: Vec<Sibling>) -> Vec<Sibling> {
         let (counters, mut merged_values): (Vec<_>, Vec<_>) = values.into_iter().partition(|v| read(v).is_some());
-        let counter = counters.iter().filter_map(read).reduce(merged);
+        let counter = self.merge_counted(counters.iter());
         merged_values.extend(counter.map(|counter| sibling(counter, merged_meta(&counters))));
         merged_values
     }
 
     fn show(&self, value: Sibling) -> Result<Sibling, Error> {
         Ok(value)
+    }
+
+    fn counts(&self, props: &BucketProps) -> Option<Arc<KindCounts>> {
+        if props.datatype.is_some() { None } else { self.counts.requests(DataType::Counter) }
     }
 }

@@ -14,6 +14,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod counts;
 mod legacy;
 mod sibling;
 mod typed;
@@ -21,10 +22,18 @@ mod typed;
 pub use legacy::{LegacyCounters, legacy_counter, legacy_put};
 pub use typed::{TypedValues, state_of, typed_put};
 
+use counts::Counts;
 use ombak_kv::hooks::ValueKind;
+use ombak_runtime::{Runtime, TokioRuntime};
 use std::sync::Arc;
 
-/// The kinds that a node needs for data types.
+/// The kinds that a node needs for data types. They count what they do with the real time.
 pub fn kinds() -> Vec<Arc<dyn ValueKind>> {
-    vec![Arc::new(TypedValues), Arc::new(LegacyCounters)]
+    kinds_in(Arc::new(TokioRuntime))
+}
+
+/// The kinds of a node whose time comes from `clock`.
+pub fn kinds_in(clock: Arc<dyn Runtime>) -> Vec<Arc<dyn ValueKind>> {
+    let counts = Arc::new(Counts::new(clock));
+    vec![Arc::new(TypedValues::new(counts.clone())), Arc::new(LegacyCounters::new(counts))]
 }

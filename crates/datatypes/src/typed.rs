@@ -9,13 +9,16 @@
 //! Riak's bytes can lie in such a bucket, too: what was imported keeps them until the next
 //! operation on the key.
 
+use crate::counts::Counts;
 use crate::sibling::{change_of, damaged, merged_meta, refused};
 use bytes::Bytes;
 use ombak_crdt::{BadBytes, Change, Precision, RiakCounter, RiakValue, State};
 use ombak_kv::hooks::ValueKind;
 use ombak_kv::{PutOptions, PutRequest};
+use ombak_stats::{Feature, KindCounts};
 use ombak_types::props::DataType;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Metadata, Object, Sibling, VectorClock};
+use std::sync::Arc;
 
 /// The number of the kind in messages and stores. It stays.
 const NUMBER: u16 = 1;
@@ -24,8 +27,10 @@ const NUMBER: u16 = 1;
 const WHOLE: u8 = 1;
 
 /// The kind of values in bucket types with a data type.
-#[derive(Clone, Copy, Debug)]
-pub struct TypedValues;
+#[derive(Clone, Debug)]
+pub struct TypedValues {
+    counts: Arc<Counts>,
+}
 
 /// A put that changes a value. Without a key the engine makes one.
 pub fn typed_put(bucket: Bucket, key: Option<Bytes>, change: &Change, options: PutOptions) -> PutRequest {
@@ -113,6 +118,19 @@ fn is_bare_head(sibling: &Sibling) -> bool {
     sibling.meta.kind == NUMBER && sibling.value.is_empty()
 }
 
+impl TypedValues {
+    pub(crate) const fn new(counts: Arc<Counts>) -> Self {
+        Self { counts }
+    }
+
+    /// [`merge`], counted.
+    fn merge_counted(&self, state: &mut State, other: &State) {
+        let began = self.counts.now();
+        merge(state, other);
+        self.counts.merged(state.kind(), began);
+    }
+}
+
 impl ValueKind for TypedValues {
     fn number(&self) -> u16 {
         NUMBER
@@ -143,6 +161,7 @@ impl ValueKind for TypedValues {
         operation: &Sibling,
         event: &Dot,
     ) -> Result<Sibling, Error> {
+        let began = self.counts.now();
         let (kind, change) = (kind_of(props)?, change_of(operation)?);
         // A bucket with a lower precision than its HyperLogLogs lowers them.
         let mut state = State::new(kind, precision_of(props));
@@ -150,7 +169,12 @@ impl ValueKind for TypedValues {
         for value in std::mem::take(values) {
             match read(&value)?.filter(|other| other.kind() == kind) {
                 Some(other) => {
-                    merge(&mut state, &other);
+                    // The first one replaces nothing.
+                    if changed.is_empty() {
+                        merge(&mut state, &other);
+                    } else {
+                        self.merge_counted(&mut state, &other);
+                    }
                     changed.push(value);
                 }
                 None => values.push(value),
@@ -161,7 +185,9 @@ impl ValueKind for TypedValues {
             Change::Merge(_) => operation.meta.clone(),
         };
         let state = change.apply(state, &event.actor).map_err(refused)?;
-        Ok(sibling(&state, meta))
+        let value = sibling(&state, meta);
+        self.counts.updated(&state, value.value.len(), began);
+        Ok(value)
     }
 
     fn merge(&self, values: Vec<Sibling>) -> Vec<Sibling> {
@@ -179,7 +205,7 @@ impl ValueKind for TypedValues {
             };
             match groups.iter_mut().find(|(other, _)| other.kind() == state.kind()) {
                 Some((other, members)) => {
-                    merge(other, &state);
+                    self.merge_counted(other, &state);
                     members.push(value);
                 }
                 None => groups.push((state, vec![value])),
@@ -197,6 +223,14 @@ impl ValueKind for TypedValues {
         let Some(state) = read(&value)? else { return Ok(value) };
         let value = Sibling { value: RiakValue::of(state, RiakCounter::Typed).to_bytes(), ..value };
         Ok(value)
+    }
+
+    fn counts(&self, props: &BucketProps) -> Option<Arc<KindCounts>> {
+        self.counts.requests(props.datatype?)
+    }
+
+    fn feature(&self) -> Option<Arc<dyn Feature>> {
+        Some(self.counts.clone())
     }
 }
 

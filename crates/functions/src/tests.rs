@@ -4,6 +4,7 @@ use crate::{Catalogue, Function, FunctionError, FunctionPool, Lane, LookupError,
 use crate::{Registered, RegisteredFunctions};
 use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, Runtime, TokioRuntime};
 use ombak_script::{ErrorKind, Limits, Program, ScriptError};
+use ombak_stats::{Figure, Number};
 use ombak_types::time::UnixMicros;
 use parking_lot::{Condvar, Mutex};
 use std::io;
@@ -291,6 +292,79 @@ async fn a_lane_whose_threads_are_all_stuck_refuses() {
     runtime.set_looks_left(None);
     until(|| pool.counts(Lane::Map).stuck == 0).await;
     assert_eq!(kind(mapped(&endless, soon()).await), ErrorKind::Time);
+}
+
+#[tokio::test]
+async fn what_waits_for_threads_that_are_all_stuck_is_refused() {
+    let (runtime, pool) = held(0);
+    let endless = open(&pool, Lane::Map, "function() { for (;;); }");
+    let end = occupy(&endless).await;
+    // It waits behind the work that occupies the thread, and behind the call that will be stuck.
+    runtime.set_looks_left(Some(LOOKS));
+    let stuck = tokio::spawn({
+        let endless = endless.clone();
+        async move { mapped(&endless, soon()).await }
+    });
+    until(|| pool.counts(Lane::Map).waiting == 1).await;
+    let hopeless = tokio::spawn({
+        let endless = endless.clone();
+        async move { mapped(&endless, soon()).await }
+    });
+    until(|| pool.counts(Lane::Map).waiting == 2).await;
+    end();
+    assert_eq!(stuck.await.unwrap(), Err(FunctionError::Stuck));
+    assert_eq!(hopeless.await.unwrap(), Err(FunctionError::Refused));
+    assert_eq!((pool.counts(Lane::Map).waiting, pool.counts(Lane::Map).refused_total), (0, 1));
+    runtime.set_looks_left(None);
+}
+
+/// Calls that follow each other in one piece of work have the deadline of the work together.
+#[tokio::test]
+async fn no_call_begins_after_the_deadline_of_its_work() {
+    let pool = pool(config());
+    let map = open(&pool, Lane::Map, COUNTER);
+    let (tell, told) = oneshot::channel();
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let work = move |calls: &mut crate::Calls<'_>| {
+        while Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        tell.send(calls.map("1", "null", "null")).unwrap();
+    };
+    map.submit(deadline, work, |why| panic!("{why}")).unwrap();
+    assert_eq!(told.await.unwrap().unwrap_err().kind, ErrorKind::Time);
+    assert_eq!(mapped(&map, soon()).await.unwrap(), "[1]", "the late call was not made");
+}
+
+#[tokio::test]
+async fn late_work_is_counted_and_its_owner_told() {
+    let pool = pool(config());
+    let hook = open(&pool, Lane::PostCommit, "function(o) {}");
+    let end = occupy(&hook).await;
+    let (tell, told) = std::sync::mpsc::sync_channel(1);
+    let failed = move |why| tell.send(why).unwrap();
+    hook.submit(Instant::now(), |_| panic!("never runs"), failed).unwrap();
+    end();
+    let why = tokio::task::spawn_blocking(move || told.recv().unwrap()).await.unwrap();
+    assert_eq!((why, pool.counts(Lane::PostCommit).late_total), (FunctionError::Late, 1));
+}
+
+/// The threads hold the pool, and must not keep it.
+#[tokio::test]
+async fn threads_end_with_the_last_user_of_the_pool() {
+    let runtime = Arc::new(HeldRuntime::default());
+    let pool = FunctionPool::new(runtime.clone(), config());
+    let map = open(&pool, Lane::Map, COUNTER);
+    mapped(&map, soon()).await.unwrap();
+    let figures = pool.feature();
+    drop(pool);
+    assert_eq!(mapped(&map, soon()).await.unwrap(), "[2]", "a function is a user");
+    drop(map);
+    let has_none = |figure: &Figure<'_>| matches!(figure.number, Number::Gauge(0));
+    until(|| figures.figures().iter().any(|figure| figure.name == "ombak_functions_map_threads" && has_none(figure)))
+        .await;
+    drop(figures);
+    until(|| Arc::strong_count(&runtime) == 1).await;
 }
 
 #[tokio::test]

@@ -16,19 +16,21 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod counts;
 mod opened;
 mod post_commit;
 mod pre_commit;
 #[cfg(test)]
 mod tests;
 
+use counts::HookCounts;
 use ombak_functions::{Catalogue, FunctionPool};
 use ombak_kv::hooks::{CommitHooks, HookedKey};
 use ombak_runtime::{BoxFuture, Runtime};
+use ombak_stats::Feature;
 use ombak_types::props::Hook;
 use ombak_types::{Error, Object};
 use opened::OpenFunctions;
-use post_commit::WaitingBytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -39,13 +41,13 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 pub struct NodeHooks {
     functions: OpenFunctions,
     runtime: Arc<dyn Runtime>,
-    waiting: Arc<WaitingBytes>,
+    counts: Arc<HookCounts>,
 }
 
 impl NodeHooks {
     /// Creates the hooks of a node, whose functions run in `pool` and are found in `catalogue`.
     pub fn new(runtime: Arc<dyn Runtime>, pool: FunctionPool, catalogue: Catalogue) -> Self {
-        Self { functions: OpenFunctions::new(pool, catalogue), runtime, waiting: Arc::default() }
+        Self { functions: OpenFunctions::new(pool, catalogue), runtime, counts: Arc::default() }
     }
 
     fn until(&self, until: Option<Instant>) -> Instant {
@@ -62,11 +64,15 @@ impl CommitHooks for NodeHooks {
         until: Option<Instant>,
     ) -> BoxFuture<'_, Result<Object, Error>> {
         let until = self.until(until);
-        Box::pin(pre_commit::run_all(&self.functions, at, hooks, object, until))
+        Box::pin(pre_commit::run_all(&self.functions, &self.counts, at, hooks, object, until))
     }
 
     fn post_commit(&self, at: HookedKey, hooks: Vec<Hook>, object: Object, failed: Arc<dyn Fn() + Send + Sync>) {
         let until = self.until(None);
-        post_commit::queue_all(&self.functions, &self.waiting, (at, object), hooks, until, &failed);
+        post_commit::queue_all(&self.functions, &self.counts, (at, object), hooks, until, &failed);
+    }
+
+    fn feature(&self) -> Option<Arc<dyn Feature>> {
+        Some(self.counts.clone())
     }
 }

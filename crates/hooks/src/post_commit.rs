@@ -1,13 +1,14 @@
 //! Hooks after a put.
 
+use crate::counts::{HookCounts, is_timeout, took_too_long};
 use crate::opened::OpenFunctions;
-use ombak_functions::Lane;
+use ombak_functions::{FunctionError, Lane};
 use ombak_kv::hooks::HookedKey;
 use ombak_mapreduce::{Input, object_to_json};
 use ombak_types::Object;
 use ombak_types::props::Hook;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tracing::warn;
 
@@ -16,31 +17,27 @@ const WAITING_BYTES_MAX: u64 = 32 << 20;
 /// What an object takes besides its values, in bytes.
 const OBJECT_BYTES: u64 = 1 << 10;
 
-/// The bytes of the objects that wait for post-commit hooks.
-#[derive(Default)]
-pub(crate) struct WaitingBytes(AtomicU64);
-
 /// An object that waits for hooks, counted until it is dropped.
 struct Waiting {
     input: Input,
     object: Object,
     bytes: u64,
-    all: Arc<WaitingBytes>,
+    counts: Arc<HookCounts>,
 }
 
 impl Waiting {
     /// Counts an object; `None` if there is no room for it.
-    fn count(input: Input, object: Object, all: &Arc<WaitingBytes>) -> Option<Arc<Self>> {
+    fn count(input: Input, object: Object, counts: &Arc<HookCounts>) -> Option<Arc<Self>> {
         let bytes = OBJECT_BYTES + object.value_bytes();
-        let before = all.0.fetch_add(bytes, Ordering::SeqCst);
-        let waiting = Self { input, object, bytes, all: all.clone() };
+        let before = counts.waiting_bytes.fetch_add(bytes, Ordering::SeqCst);
+        let waiting = Self { input, object, bytes, counts: counts.clone() };
         (before + bytes <= WAITING_BYTES_MAX).then(|| Arc::new(waiting))
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.all.0.fetch_sub(self.bytes, Ordering::SeqCst);
+        self.counts.waiting_bytes.fetch_sub(self.bytes, Ordering::SeqCst);
     }
 }
 
@@ -49,13 +46,13 @@ type Failed = Arc<dyn Fn() + Send + Sync>;
 /// Queues hooks. `failed` is called for each that cannot be run or that fails.
 pub(crate) fn queue_all(
     functions: &OpenFunctions,
-    all: &Arc<WaitingBytes>,
+    counts: &Arc<HookCounts>,
     (at, object): (HookedKey, Object),
     hooks: Vec<Hook>,
     until: Instant,
     failed: &Failed,
 ) {
-    let waiting = Waiting::count(Input::new(at.bucket, at.key), object, all);
+    let waiting = Waiting::count(Input::new(at.bucket, at.key), object, counts);
     for hook in hooks {
         let queued = match (&waiting, hook) {
             (Some(waiting), Hook::Named(name)) => queue(functions, waiting.clone(), name, until, failed),
@@ -64,6 +61,7 @@ pub(crate) fn queue_all(
         };
         if let Err(why) = queued {
             warn!(why, "a post-commit hook was not run");
+            counts.dropped.add(1);
             failed();
         }
     }
@@ -80,11 +78,15 @@ fn queue(
     let (failed_there, failed) = (failed.clone(), failed.clone());
     let hook: Arc<str> = name.into();
     let hook_there = hook.clone();
+    let (counts, counts_there) = (waiting.counts.clone(), waiting.counts.clone());
     let work = function.submit(
         until,
         move |calls| {
             let done = match object_to_json(&waiting.input, &waiting.object) {
-                Ok(json) => calls.post_commit(&json).map_err(|why| why.to_string()),
+                Ok(json) => calls.post_commit(&json).map_err(|why| {
+                    counts_there.post_timeouts.add(u64::from(is_timeout(&why)));
+                    why.to_string()
+                }),
                 Err(why) => Err(why.to_string()),
             };
             if let Err(why) = done {
@@ -94,6 +96,9 @@ fn queue(
         },
         move |why| {
             warn!(hook = &*hook, %why, "a post-commit hook was not run");
+            counts.post_timeouts.add(u64::from(took_too_long(&why)));
+            // A hook that is stuck was begun.
+            counts.dropped.add(u64::from(why != FunctionError::Stuck));
             failed();
         },
     );

@@ -1,5 +1,6 @@
 //! Hooks before a put.
 
+use crate::counts::{HookCounts, is_timeout, took_too_long};
 use crate::opened::OpenFunctions;
 use ombak_functions::{Calls, FunctionError, Lane, LookupError};
 use ombak_kv::hooks::HookedKey;
@@ -19,6 +20,7 @@ const REASON_BYTES_MAX: usize = 4096;
 /// Runs hooks in their order. Each gets what the one before gave.
 pub(crate) async fn run_all(
     functions: &OpenFunctions,
+    counts: &HookCounts,
     at: HookedKey,
     hooks: Vec<Hook>,
     mut object: Object,
@@ -29,7 +31,7 @@ pub(crate) async fn run_all(
             Hook::Named(name) => name,
             Hook::ModFun { module, function } => return Err(missing(format!("{module},{function}"))),
         };
-        object = run(functions, &at, &name, object, until).await?;
+        object = run(functions, counts, &at, &name, object, until).await?;
     }
     Ok(object)
 }
@@ -47,6 +49,7 @@ enum Outcome {
 
 async fn run(
     functions: &OpenFunctions,
+    counts: &HookCounts,
     at: &HookedKey,
     name: &str,
     object: Object,
@@ -58,6 +61,12 @@ async fn run(
     };
     let input = Input::new(at.bucket.clone(), at.key.clone());
     let done = function.run(until, move |calls| outcome(calls, &input, &object)).await;
+    let is_timeout = match &done {
+        Ok(Outcome::Broken(why)) => is_timeout(why),
+        Ok(_) => false,
+        Err(why) => took_too_long(why),
+    };
+    counts.pre_timeouts.add(u64::from(is_timeout));
     let done = match done {
         Ok(done) => done,
         Err(FunctionError::Script(why)) => Outcome::Broken(why),

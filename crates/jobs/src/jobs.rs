@@ -1,6 +1,7 @@
 //! The jobs of a node.
 
 use crate::JobsConfig;
+use crate::counts::JobCounts;
 use crate::local::LocalParts;
 use crate::owner::RunningJob;
 use crate::part::{NoPartNodes, PartClient, PartNodes};
@@ -20,21 +21,29 @@ pub(crate) struct Inner {
     pub(crate) kv: Kv,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) config: JobsConfig,
+    pub(crate) counts: Arc<JobCounts>,
     nodes: Arc<dyn PartNodes>,
     local: LocalParts,
 }
 
 impl Jobs {
-    /// Prepares a node for jobs. Its threads begin with the first job.
+    /// Prepares a node for jobs, once. Its threads begin with the first job. The statistics of the
+    /// node show what is counted about jobs.
     pub fn new(kv: Kv, config: JobsConfig, nodes: Arc<dyn PartNodes>) -> Self {
-        let runtime = kv.shared_runtime().clone();
-        let local = LocalParts::new(kv.clone(), runtime.clone(), config.clone());
-        Self { inner: Arc::new(Inner { kv, runtime, config, nodes, local }) }
+        let counts: Arc<JobCounts> = Arc::default();
+        kv.stats().attach(counts.clone());
+        Self::counted(kv, config, nodes, counts)
     }
 
-    /// Prepares a node that is alone.
+    /// Prepares a node that is alone. The statistics of the node do not show its jobs.
     pub fn alone(kv: Kv) -> Self {
-        Self::new(kv, JobsConfig::default(), Arc::new(NoPartNodes))
+        Self::counted(kv, JobsConfig::default(), Arc::new(NoPartNodes), Arc::default())
+    }
+
+    fn counted(kv: Kv, config: JobsConfig, nodes: Arc<dyn PartNodes>, counts: Arc<JobCounts>) -> Self {
+        let runtime = kv.shared_runtime().clone();
+        let local = LocalParts::new(kv.clone(), runtime.clone(), config.clone(), counts.clone());
+        Self { inner: Arc::new(Inner { kv, runtime, config, counts, nodes, local }) }
     }
 
     /// Begins a job. Nothing is done before its results are asked for.

@@ -9,12 +9,14 @@ mod results;
 mod scripts;
 
 use crate::JobsConfig;
+use crate::counts::JobCounts;
 use crate::part::{PartAnswer, PartClient, PartError, PartRequest};
 use kept::KeptKeys;
 use keys::PieceKeys;
 use ombak_kv::Kv;
 use ombak_mapreduce::{Failure, Reducer};
 use ombak_runtime::{BoxFuture, Pool, PoolError, Runtime, within};
+use ombak_stats::ActiveGuard;
 use ombak_types::etf::Term;
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
@@ -40,6 +42,7 @@ struct Inner {
     kv: Kv,
     runtime: Arc<dyn Runtime>,
     config: JobsConfig,
+    counts: Arc<JobCounts>,
     /// The threads. They begin with the first work.
     pool: Mutex<Option<Pool>>,
     turns: Semaphore,
@@ -48,10 +51,11 @@ struct Inner {
 }
 
 impl LocalParts {
-    pub(crate) fn new(kv: Kv, runtime: Arc<dyn Runtime>, config: JobsConfig) -> Self {
+    pub(crate) fn new(kv: Kv, runtime: Arc<dyn Runtime>, config: JobsConfig, counts: Arc<JobCounts>) -> Self {
         let turns = Semaphore::new(config.parts_at_once_max.max(1));
         let (pool, kept) = (Mutex::new(None), Mutex::new(KeptKeys::default()));
-        Self { inner: Arc::new(Inner { kv, runtime, config, pool, turns, kept, functions: OpenFunctions::default() }) }
+        let functions = OpenFunctions::default();
+        Self { inner: Arc::new(Inner { kv, runtime, config, counts, pool, turns, kept, functions }) }
     }
 
     /// Calls the function of a reduce phase.
@@ -87,6 +91,8 @@ impl PartClient for LocalParts {
 impl Inner {
     async fn piece(&self, request: PartRequest) -> Result<PartAnswer, PartError> {
         let _turn = self.turn(request.deadline).await?;
+        let _active = ActiveGuard::new(&self.counts.pieces_active);
+        let _maps = request.map.is_some().then(|| ActiveGuard::new(&self.counts.maps_active));
         let until = (self.runtime.now() + self.config.piece_time_max).min(request.deadline);
         let mut keys = PieceKeys::open(self, &request).await?;
         let mut results = Results::new(&request, self.config.piece_bytes_max);
@@ -99,11 +105,13 @@ impl Inner {
             }
         }
         let results = results.finish(self).await?;
+        self.counts.pieces.add(1);
         Ok(PartAnswer { results, from: keys.end(self, &request) })
     }
 
     /// Waits until this node works on less.
     async fn turn(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, PartError> {
+        let _waiting = ActiveGuard::new(&self.counts.pieces_waiting);
         let turn = within(&*self.runtime, Some(deadline), Box::pin(self.turns.acquire())).await;
         let turn = turn.map_err(|_| PartError::Failed(Failure::Timeout))?;
         turn.map_err(|_| PartError::Lost(Error::Stopping))
@@ -142,3 +150,6 @@ impl Drop for Inner {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -3,6 +3,7 @@
 mod asking;
 mod keys;
 
+use crate::counts::JobEnd;
 use crate::jobs::Inner;
 use crate::part::{PartAnswer, PartError};
 use asking::Troubles;
@@ -43,6 +44,8 @@ pub struct RunningJob {
     troubles: Troubles,
     /// The nodes that have worked on the job.
     nodes: BTreeSet<NodeId>,
+    /// Whether the job could not begin.
+    is_refused: bool,
     has_ended: bool,
 }
 
@@ -86,6 +89,8 @@ impl RunningJob {
             ..RunLimits::default()
         };
         let mut run = JobRun::new(&job, source, limits);
+        let is_refused = refused.is_some();
+        node.counts.job_begins(is_refused);
         if let Some(failure) = refused {
             run.stop(failure);
         }
@@ -104,6 +109,7 @@ impl RunningJob {
             events,
             troubles,
             nodes: BTreeSet::new(),
+            is_refused,
             has_ended: false,
         }
     }
@@ -121,7 +127,7 @@ impl RunningJob {
                     Order::Reduce { phase, values } => self.reduce(phase, values),
                     Order::Give { phase, values } => return Some(Ok(Output { phase, values })),
                     Order::End(result) => {
-                        self.end();
+                        self.end(if result.is_ok() { JobEnd::Succeeded } else { JobEnd::Failed });
                         return result.err().map(Err);
                     }
                 }
@@ -161,7 +167,10 @@ impl RunningJob {
                     Event::Lost(attempt)
                 }));
             }
-            Event::Lost(attempt) => self.run.part_lost(attempt),
+            Event::Lost(attempt) => {
+                self.node.counts.piece_redone();
+                self.run.part_lost(attempt);
+            }
             Event::Reduced { phase, results } => self.run.reduced(phase, results),
             Event::Keys(found) => self.take_keys(found),
         }
@@ -181,8 +190,11 @@ impl RunningJob {
     }
 
     /// Ends all work for the job, here and at other nodes.
-    fn end(&mut self) {
+    fn end(&mut self, how: JobEnd) {
         self.has_ended = true;
+        if !self.is_refused {
+            self.node.counts.job_ended(how);
+        }
         self.events.clear();
         self.keys = KeySource::default();
         // Reduce functions have run here.
@@ -200,7 +212,7 @@ impl RunningJob {
 impl Drop for RunningJob {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.end();
+            self.end(JobEnd::Abandoned);
         }
     }
 }

@@ -123,3 +123,30 @@ async fn a_function_that_fails_or_does_not_exist_fails_the_job_and_says_why() {
     let error = error_of(node.run(json!("b"), json!([named("map", "Riak.zork")])).await);
     assert!(error.contains("Riak.zork"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_client_leaves_ends_here_and_is_counted() {
+    let node = Node::open(true);
+    for n in 0..10 {
+        node.put(&format!("k{n}"), "1").await;
+    }
+    let number = |name: &str| node.kv.stats().numbers().into_iter().find(|(is, _)| is == name).unwrap().1;
+    let endless = source("map", "function(o) { for (;;); }");
+    let job = json!({ "inputs": "b", "query": [endless] }).to_string();
+    let mut running = node.jobs.run(Job::from_json(job.as_bytes()).unwrap());
+    let client = tokio::spawn(async move { running.next().await });
+    let end = Instant::now() + Duration::from_secs(60);
+    let until = async |what: &str, holds: &dyn Fn() -> bool| {
+        while !holds() {
+            assert!(Instant::now() < end, "{what}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    until("no function runs", &|| node.pool.counts(Lane::Map).busy > 0 && number("executing_mappers") > 0).await;
+    assert_eq!((number("pipeline_active"), number("ombak_jobs_abandoned")), (1, 0));
+    client.abort();
+    until("the job goes on", &|| number("pipeline_active") == 0 && number("executing_mappers") == 0).await;
+    assert_eq!((number("ombak_jobs_abandoned"), number("ombak_jobs_failed")), (1, 0));
+    until("the functions go on", &|| node.pool.counts(Lane::Map).busy == 0).await;
+    until("the sessions stay", &|| node.pool.open_sessions(Lane::Map) == 0).await;
+}

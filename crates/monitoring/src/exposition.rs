@@ -18,6 +18,11 @@ impl Exposition {
         self.0
     }
 
+    /// Adds the families of another text.
+    pub fn append(&mut self, other: Self) {
+        self.0.push_str(&other.0);
+    }
+
     /// Begins a family of samples. `kind` is `counter`, `gauge` or `summary`.
     pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string cannot fail.

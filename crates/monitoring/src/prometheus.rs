@@ -7,7 +7,7 @@
 use crate::cluster;
 use crate::exposition::Exposition;
 use crate::system::NodeFacts;
-use ombak_stats::{Histogram, Stats};
+use ombak_stats::{Figure, Histogram, Number, Stats};
 use ombak_storage::Status;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -92,31 +92,66 @@ pub fn prometheus_text(stats: &Stats, facts: &NodeFacts, stores: &[(u32, Status)
     }
     for (name, histogram) in stats.histograms() {
         if let Some((_, ours, unit, help)) = SUMMARIES.iter().find(|(riak, ..)| *riak == name) {
-            summary(&mut out, ours, *unit, help, histogram);
+            out.family(ours, "summary", help);
+            summary(&mut out, ours, *unit, None, histogram);
         }
     }
     out.family("read_repairs_by_kind_total", "counter", "Copies repaired after reads, by what was wrong.");
     for (kind, spiral) in stats.read_repair_kinds() {
         out.sample("read_repairs_by_kind_total", &[("kind", kind)], spiral.total());
     }
+    features(&mut out, stats);
     cluster::write(&mut out, &facts.cluster);
     self::stores(&mut out, stores);
     system(&mut out, facts);
     out.into_text()
 }
 
-fn summary(out: &mut Exposition, name: &str, unit: Unit, help: &str, histogram: &Histogram) {
-    out.family(name, "summary", help);
+/// The numbers of features. Those with the same name form one family, which is written at the place
+/// of the first of them.
+fn features(out: &mut Exposition, stats: &Stats) {
+    let mut families: Vec<(&'static str, Exposition)> = Vec::new();
+    stats.each_figure(|figure| {
+        let known = families.iter_mut().find(|(name, _)| *name == figure.metric);
+        if let Some((_, family)) = known {
+            return samples(family, &figure);
+        }
+        let mut family = Exposition::default();
+        let kind = match figure.number {
+            Number::Spiral(_) | Number::OneAndCount(_) | Number::Total(_) => "counter",
+            Number::Times(_) | Number::Bytes(_) | Number::Counts(_) => "summary",
+            Number::Gauge(_) => "gauge",
+        };
+        family.family(figure.metric, kind, figure.help);
+        samples(&mut family, &figure);
+        families.push((figure.metric, family));
+    });
+    families.into_iter().for_each(|(_, family)| out.append(family));
+}
+
+fn samples(out: &mut Exposition, figure: &Figure<'_>) {
+    let (name, label) = (figure.metric, figure.label);
+    match figure.number {
+        Number::Spiral(spiral) | Number::OneAndCount(spiral) => out.sample(name, label.as_slice(), spiral.total()),
+        Number::Times(times) => summary(out, name, Unit::Seconds, label, times),
+        Number::Bytes(sizes) => summary(out, name, Unit::Bytes, label, sizes),
+        Number::Counts(counts) => summary(out, name, Unit::Count, label, counts),
+        Number::Total(value) | Number::Gauge(value) => out.sample(name, label.as_slice(), value),
+    }
+}
+
+fn summary(out: &mut Exposition, name: &str, unit: Unit, label: Option<(&str, &str)>, histogram: &Histogram) {
     let scale = |value: u64| if unit == Unit::Seconds { value as f64 / 1e6 } else { value as f64 };
     let s = histogram.last_minute();
     for (quantile, value) in [("0.5", s.median), ("0.95", s.p95), ("0.99", s.p99), ("1", s.max)] {
         // Without a value in the last minute there is no quantile. A 0 would distort every
         // dashboard.
         let value = if s.count == 0 { "NaN".to_owned() } else { scale(value).to_string() };
-        out.sample(name, &[("quantile", quantile)], value);
+        let labels: Vec<_> = label.into_iter().chain([("quantile", quantile)]).collect();
+        out.sample(name, &labels, value);
     }
-    out.sample(&format!("{name}_sum"), &[], scale(histogram.sum()));
-    out.sample(&format!("{name}_count"), &[], histogram.count());
+    out.sample(&format!("{name}_sum"), label.as_slice(), scale(histogram.sum()));
+    out.sample(&format!("{name}_count"), label.as_slice(), histogram.count());
 }
 
 /// The statistics of all partitions' stores, summed by backend; with several backends, by their
@@ -212,7 +247,7 @@ mod tests {
     use crate::metric_rules::violations;
     use crate::system::SystemFacts;
     use ombak_ring::{Ring, RingSize, RingVersion};
-    use ombak_stats::ClusterFigures;
+    use ombak_stats::{ClusterFigures, Feature, KindCounts};
     use ombak_types::NodeId;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -268,6 +303,36 @@ mod tests {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }
         assert!(text.contains(r#"node="n\"@h""#));
+    }
+
+    #[derive(Debug, Default)]
+    struct Two(KindCounts, KindCounts);
+
+    impl Feature for Two {
+        fn figures(&self) -> Vec<Figure<'_>> {
+            [self.0.figures("one"), self.1.figures("other")].into_iter().flatten().collect()
+        }
+    }
+
+    #[test]
+    fn the_numbers_of_a_feature_are_families_with_labels() {
+        let (stats, feature) = (Stats::new(Instant::now()), Arc::new(Two::default()));
+        stats.attach(feature.clone());
+        feature.0.get(1500, 1, 10);
+        feature.1.put(100);
+        let text = exposition(&stats, &[]);
+        for line in [
+            "# TYPE ombak_data_type_gets_total counter",
+            "ombak_data_type_gets_total{type=\"one\"} 1",
+            "ombak_data_type_gets_total{type=\"other\"} 0",
+            "# TYPE ombak_data_type_get_duration_seconds summary",
+            "ombak_data_type_get_duration_seconds{type=\"one\",quantile=\"1\"} 0.0015",
+            "ombak_data_type_get_duration_seconds_count{type=\"one\"} 1",
+            "ombak_data_type_put_duration_seconds_count{type=\"other\"} 1",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+        assert_eq!(violations(&text), Vec::<String>::new());
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! The names at `/stats` of a Riak 3.2.3 node (docs/riak/semantics.md §14.1) that Ombak does not
-//! count. Ombak answers them with 0, so that dashboards and clients find the names that they look
-//! for.
+//! The names at `/stats` of a Riak 3.2.3 node (docs/riak/semantics.md §14.1) that the engine does
+//! not count. Ombak answers them with 0, so that dashboards and clients find the names that they
+//! look for. Features that attach to the statistics, such as data types, replace some of these
+//! zeros by what they count.
 
 /// Each name exists with `_mean`, `_median`, `_95`, `_99` and `_100`.
 pub(super) const HISTOGRAMS: &[&str] = &[

@@ -85,7 +85,8 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    pub(crate) fn record(&self, value: u64) {
+    /// Records a value.
+    pub fn record(&self, value: u64) {
         if let Some(cell) = self.shards[shard() % SHARDS].get(bucket_of(value)) {
             cell.fetch_add(1, Relaxed);
         }
@@ -141,6 +142,13 @@ impl Histogram {
             max = max.max(window.max);
         }
         summarise(&counts, sum, max)
+    }
+
+    /// The statistics of the last minute under a name, with Riak's suffixes.
+    pub(crate) fn numbers(&self, name: &str) -> [(String, u64); 5] {
+        let s = self.last_minute();
+        [("mean", s.mean), ("median", s.median), ("95", s.p95), ("99", s.p99), ("100", s.max)]
+            .map(|(suffix, value)| (format!("{name}_{suffix}"), value))
     }
 
     fn under_way(&self, history: &History) -> Window {

@@ -29,18 +29,21 @@ struct Padded(AtomicU64);
 /// A sum that many threads add to. Subtraction adds the two's complement, so the sum of all shards
 /// is right even when one thread subtracts what another thread added.
 #[derive(Debug, Default)]
-pub(crate) struct Sum([Padded; SHARDS]);
+pub struct Sum([Padded; SHARDS]);
 
 impl Sum {
-    pub(crate) fn add(&self, n: u64) {
+    /// Adds to the sum.
+    pub fn add(&self, n: u64) {
         self.0[shard() % SHARDS].0.fetch_add(n, Relaxed);
     }
 
-    pub(crate) fn subtract(&self, n: u64) {
+    /// Subtracts from the sum.
+    pub fn subtract(&self, n: u64) {
         self.add(n.wrapping_neg());
     }
 
-    pub(crate) fn get(&self) -> u64 {
+    /// The sum.
+    pub fn get(&self) -> u64 {
         self.0.iter().fold(0, |sum, s| sum.wrapping_add(s.0.load(Relaxed)))
     }
 }

@@ -21,7 +21,8 @@ pub struct Spiral {
 }
 
 impl Spiral {
-    pub(crate) fn add(&self, n: u64) {
+    /// Counts `n` more.
+    pub fn add(&self, n: u64) {
         self.total.add(n);
     }
 

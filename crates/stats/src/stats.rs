@@ -1,9 +1,11 @@
 //! The counters and histograms of a node.
 
+use crate::feature::{Feature, Figure};
 use crate::histogram::Histogram;
 use crate::shard::Sum;
 use crate::spiral::{Spiral, WINDOW_SECS, WINDOWS};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Why a copy needed repair after a read.
@@ -65,6 +67,7 @@ pub struct Stats {
     pbc_active: Sum,
     precommit_fail: Sum,
     postcommit_fail: Sum,
+    features: RwLock<Vec<Arc<dyn Feature>>>,
 }
 
 /// A guard that counts a request or a connection as active until the guard is dropped.
@@ -73,7 +76,8 @@ pub struct Stats {
 pub struct ActiveGuard<'a>(&'a Sum);
 
 impl<'a> ActiveGuard<'a> {
-    fn new(active: &'a Sum) -> Self {
+    /// Counts one more in `active`.
+    pub fn new(active: &'a Sum) -> Self {
         active.add(1);
         Self(active)
     }
@@ -130,6 +134,19 @@ impl Stats {
             pbc_active: Sum::default(),
             precommit_fail: Sum::default(),
             postcommit_fail: Sum::default(),
+            features: RwLock::default(),
+        }
+    }
+
+    /// Shows the numbers of a feature from now on. Each feature attaches once.
+    pub fn attach(&self, feature: Arc<dyn Feature>) {
+        self.features.write().push(feature);
+    }
+
+    /// Goes through what the attached features count.
+    pub fn each_figure(&self, mut see: impl FnMut(Figure<'_>)) {
+        for feature in self.features.read().iter() {
+            feature.figures().into_iter().for_each(&mut see);
         }
     }
 
@@ -146,6 +163,7 @@ impl Stats {
         self.spirals().iter().for_each(|(_, s)| s.rotate(windows));
         self.read_repair_kinds.iter().for_each(|s| s.rotate(windows));
         self.histograms().iter().for_each(|(_, h)| h.rotate(windows));
+        self.each_figure(|figure| figure.rotate(windows));
     }
 
     /// Records a get that was answered, with the number of siblings and the size of the object;
@@ -361,11 +379,10 @@ impl Stats {
             numbers.push((format!("{name}_total"), spiral.total()));
         }
         for (name, histogram) in self.histograms() {
-            let s = histogram.last_minute();
-            let summary = [("mean", s.mean), ("median", s.median), ("95", s.p95), ("99", s.p99), ("100", s.max)];
-            numbers.extend(summary.map(|(suffix, value)| (format!("{name}_{suffix}"), value)));
+            numbers.extend(histogram.numbers(name));
         }
         numbers.extend(self.gauges_and_counters().map(|(name, value)| (name.to_owned(), value)));
+        self.each_figure(|figure| figure.add_numbers(&mut numbers));
         numbers
     }
 

@@ -10,7 +10,7 @@ use crate::data_types;
 use crate::memory::Lease;
 use bytes::Bytes;
 use ombak_datatypes::legacy_put;
-use ombak_kv::{GetOptions, GetRequest, Kv, PutOptions};
+use ombak_kv::{GetOptions, Kv, PutOptions};
 use ombak_proto::code;
 use ombak_proto::messages::dt_fetch_resp::DataType as KindCode;
 use ombak_proto::messages::{
@@ -70,7 +70,7 @@ impl Streaming for RpbCounterGetReq {
         let (bucket, key) = (bucket(None, self.bucket)?, non_empty("Key", self.key)?);
         let Exchange { ctx, writer, .. } = exchange;
         let mut lease = writer.lease();
-        let read = ctx.kv.read_into(&GetRequest { bucket, key, options }, &mut lease).await?;
+        let read = ctx.kv.read_into(&data_types::fetch(bucket, key, options), &mut lease).await?;
         let answer = RpbCounterGetResp { value: data_types::fetched_counter(read)?.map(bounded) };
         write_message(code::COUNTER_GET_RESP, &answer, &mut writer.buffer);
         Ok(())
@@ -85,7 +85,7 @@ pub(super) async fn fetched(
     options: GetOptions,
     lease: &mut Lease<'_>,
 ) -> Result<DtFetchResp, Error> {
-    let read = kv.read_into(&GetRequest { bucket, key, options }, lease).await?;
+    let read = kv.read_into(&data_types::fetch(bucket, key, options), lease).await?;
     let value = data_types::fetched_counter(read)?
         .map(|sum| DtValue { counter_value: Some(bounded(sum)), ..DtValue::default() });
     Ok(DtFetchResp { context: None, r#type: KindCode::Counter as i32, value })

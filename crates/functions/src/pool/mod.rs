@@ -1,6 +1,7 @@
 //! Threads that run functions: `state` says what waits and who runs, `worker` is one thread,
 //! `sessions` what it keeps, and `watch` finds threads that do not come back.
 
+mod figures;
 mod running;
 mod sessions;
 mod state;
@@ -13,6 +14,7 @@ use crate::function::Opened;
 use crate::{Calls, Function, FunctionError, Lane, PoolConfig};
 use ombak_runtime::Runtime;
 use ombak_script::Program;
+use ombak_stats::Feature;
 use parking_lot::{Condvar, Mutex};
 use state::{LaneState, State};
 use std::sync::Arc;
@@ -47,6 +49,8 @@ pub struct LaneCounts {
     pub stuck_total: u64,
     /// How much work was refused since the start.
     pub refused_total: u64,
+    /// How much work was not begun since the start, because its deadline had passed.
+    pub late_total: u64,
 }
 
 /// Threads for functions. Its clones are the same pool. When the last clone and the last
@@ -113,6 +117,11 @@ impl FunctionPool {
     /// How many sessions the threads of a lane keep, without those that are stuck.
     pub fn open_sessions(&self, lane: Lane) -> usize {
         self.shared.state.lock().lane(lane).threads.iter().map(|thread| thread.sessions()).sum()
+    }
+
+    /// The counts of all lanes, for the statistics of the node.
+    pub fn feature(&self) -> Arc<dyn Feature> {
+        Arc::new(figures::PoolFigures(self.shared.clone()))
     }
 
     /// The bounds of the pool.

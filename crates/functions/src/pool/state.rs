@@ -37,6 +37,7 @@ pub(super) struct LaneState {
     pub(super) ends: u64,
     stuck_total: u64,
     refused_total: u64,
+    pub(super) late_total: u64,
 }
 
 impl State {
@@ -58,6 +59,7 @@ impl LaneState {
             stuck: self.stuck,
             stuck_total: self.stuck_total,
             refused_total: self.refused_total,
+            late_total: self.late_total,
         }
     }
 

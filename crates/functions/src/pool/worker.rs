@@ -20,6 +20,10 @@ pub(super) fn work(shared: &Arc<Shared>, lane: Lane, running: &Arc<Running>) {
     let mut ends_seen = 0;
     while let Some(next) = shared.next(lane, running, &mut ends_seen) {
         match next {
+            Next::Run(work) if work.is_late(running) => {
+                shared.state.lock().lane_mut(lane).late_total += 1;
+                (work.fail)(FunctionError::Late);
+            }
             Next::Run(work) => run(work, running, &mut sessions),
             Next::EndSessions => sessions.end_closed(),
         }
@@ -63,13 +67,17 @@ impl Shared {
     }
 }
 
+impl Work {
+    /// Whether the work must not begin any more.
+    fn is_late(&self, running: &Running) -> bool {
+        running.now() >= self.deadline
+    }
+}
+
 fn run(work: Work, running: &Arc<Running>, sessions: &mut Sessions) {
     let Work { function, deadline, is_unwanted, run, fail } = work;
     if is_unwanted() {
         return;
-    }
-    if running.now() >= deadline {
-        return fail(FunctionError::Late);
     }
     running.begin_work(fail);
     let done = catch_unwind(AssertUnwindSafe(|| {

@@ -205,3 +205,31 @@ fn list_of(number: usize, values: &[Term]) -> Result<String, Failure> {
     list.push(']');
     Ok(list)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_functions::{FunctionPool, PoolConfig};
+    use ombak_runtime::TokioRuntime;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[test]
+    fn the_functions_of_a_bounded_number_of_phases_are_open_until_their_jobs_end() {
+        let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default());
+        let function = || pool.open(Lane::Map, Program::named("Riak.mapValues").unwrap());
+        let (open, now) = (OpenFunctions::default(), Instant::now());
+        let (soon, later) = (now + Duration::from_secs(1), now + Duration::from_secs(2));
+        for job in 0..PHASES_MAX as u128 {
+            let deadline = if job == 0 { soon } else { later };
+            open.keep((job, 0), function(), deadline, now).unwrap();
+        }
+        let one_more = |now| open.keep((5000, 0), function(), later, now).map(drop);
+        assert_eq!(one_more(now), Err(Error::Overload));
+        assert_eq!(one_more(soon), Ok(()), "a job whose time is over makes room");
+        assert_eq!(open.keep((6000, 0), function(), later, soon).map(drop), Err(Error::Overload));
+        open.forget(1);
+        assert!(open.get((1, 0)).is_none());
+        assert_eq!(open.keep((6000, 0), function(), later, soon).map(drop), Ok(()), "a job that ended made room");
+    }
+}

@@ -131,6 +131,8 @@ async fn while_up<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::JobsConfig;
+    use crate::local::tests::Node;
 
     #[test]
     fn a_node_that_failed_is_asked_again_after_all_others() {
@@ -144,5 +146,23 @@ mod tests {
         assert_eq!(troubles.choose(1, &[a, b]), Some(a));
         (0..40).for_each(|_| assert!(troubles.failed(1, a) <= PAUSE_MAX));
         assert_eq!(troubles.choose(3, &[]), None);
+    }
+
+    /// A node that has the work and does not answer.
+    async fn silent(owner: &Inner, node: NodeId, answer_by: Instant) -> PartError {
+        while_up(owner, node, answer_by, Box::pin(std::future::pending::<()>())).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_node_that_does_not_answer_or_goes_down_is_not_waited_for() {
+        let node = Node::open(JobsConfig::default());
+        let (owner, here) = (&node.jobs.inner, node.kv.identity().node_id);
+        let answer_by = Instant::now() + Duration::from_millis(30);
+        assert_eq!(silent(owner, here, answer_by).await, PartError::Lost(Error::Timeout));
+        let an_hour = Instant::now() + Duration::from_secs(3600);
+        match silent(owner, NodeId::new(99), an_hour).await {
+            PartError::Lost(Error::Storage(why)) => assert_eq!(why.kind, StoreFailureKind::Unreachable),
+            other => panic!("{other:?}"),
+        }
     }
 }

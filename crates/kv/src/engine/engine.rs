@@ -143,6 +143,7 @@ impl Engine {
             write_gate.close();
         }
         let stats = Arc::new(Stats::new(runtime.now()));
+        config.hooks.features().for_each(|feature| stats.attach(feature));
         let pool = |name, threads, jobs_max| Pool::start(runtime, name, threads, jobs_max).map_err(no_thread);
         let disk_pool = pool("ombak-io", config.io_threads, config.requests_max + partitions.ring_size())?;
         let large_request_pool = pool("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;

@@ -125,6 +125,7 @@ impl Engine {
         let (core, first) = GetCore::start(GetPlan { now: self.now(), ..plan }, &replicas.list);
         let values = self.config.hooks.kind_of(props).cloned();
         let key = ReadKey {
+            counts: if request.options.as_stored { self.counts_of_kind(props) } else { None },
             partition: home,
             n_val: props.n_val,
             placement,

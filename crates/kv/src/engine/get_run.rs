@@ -19,7 +19,7 @@ use crate::replica::{
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
-use ombak_stats::ReadRepair;
+use ombak_stats::{KindCounts, ReadRepair};
 use ombak_storage::Stored;
 use ombak_types::{Error, NodeId, stored_object};
 use smallvec::SmallVec;
@@ -83,6 +83,8 @@ pub(super) struct ReadKey {
     /// The storage key.
     pub(super) key: Bytes,
     pub(super) kind: StoreKind,
+    /// Counts repairs of values of a kind.
+    pub(super) counts: Option<Arc<KindCounts>>,
 }
 
 /// One active read over several replicas.
@@ -344,6 +346,7 @@ impl GetRun {
             Lack::Missing => ReadRepair::PrimaryNotFound,
             Lack::Older | Lack::Unreadable => ReadRepair::PrimaryOutOfDate,
         });
+        key.counts.iter().for_each(|counts| counts.read_repair());
         if self.engine.config.read_repair.log {
             info!(node = %target.node, partition = key.partition, key = %Printable(&key.key), ?lack, "read repair");
         }

@@ -17,6 +17,7 @@ mod coordinators;
 mod engine;
 mod get;
 mod get_run;
+mod kind_counts;
 mod operations;
 mod outdated_put;
 mod pending;

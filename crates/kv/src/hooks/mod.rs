@@ -10,6 +10,7 @@
 use crate::buckets::BucketRegistry;
 use bytes::Bytes;
 use ombak_runtime::BoxFuture;
+use ombak_stats::{Feature, KindCounts};
 use ombak_types::props::Hook;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling};
 use std::fmt;
@@ -72,6 +73,11 @@ pub trait CommitHooks: Send + Sync {
     /// Queues post-commit hooks of a put that has counted, and returns at once. `failed` is called
     /// for each hook that could not be run or that failed.
     fn post_commit(&self, at: HookedKey, hooks: Vec<Hook>, object: Object, failed: Arc<dyn Fn() + Send + Sync>);
+
+    /// What it counts, for the statistics of the node.
+    fn feature(&self) -> Option<Arc<dyn Feature>> {
+        None
+    }
 }
 
 /// A kind of values that are not replaced but changed by operations, and that merge into one.
@@ -113,6 +119,18 @@ pub trait ValueKind: Send + Sync + fmt::Debug {
 
     /// What a client of the object interface sees of a value.
     fn show(&self, value: Sibling) -> Result<Sibling, Error>;
+
+    /// Where requests for the values of a bucket are counted: operations, and reads that want
+    /// values as they are stored. `None`: the bucket has no values of this kind, or nobody counts
+    /// them.
+    fn counts(&self, _props: &BucketProps) -> Option<Arc<KindCounts>> {
+        None
+    }
+
+    /// What it counts, for the statistics of the node.
+    fn feature(&self) -> Option<Arc<dyn Feature>> {
+        None
+    }
 }
 
 /// Knows whether values of kinds may be written.
@@ -143,6 +161,12 @@ pub struct Hooks {
 pub type RegistryCell = Arc<OnceLock<Arc<BucketRegistry>>>;
 
 impl Hooks {
+    /// What features count, for the statistics of the node.
+    pub(crate) fn features(&self) -> impl Iterator<Item = Arc<dyn Feature>> {
+        let of_kinds = self.kinds.iter().filter_map(|kind| kind.feature());
+        of_kinds.chain(self.commit.iter().filter_map(|commit| commit.feature()))
+    }
+
     /// Checks that values of kinds may be written.
     pub(crate) fn check_kind_gate(&self) -> Result<(), Error> {
         self.kind_gate.as_ref().map_or(Ok(()), |gate| gate.may_write())

@@ -106,6 +106,11 @@ impl Kv {
         };
         let took_us = self.micros_since(began);
         stats.node_get(took_us, siblings, objsize_bytes);
+        if request.options.as_stored
+            && let Some(counts) = self.engine.counts_of_read(&request.bucket)
+        {
+            counts.get(took_us, siblings, objsize_bytes);
+        }
         // Several replicas count what they are asked themselves. One takes as long as the request.
         match (is_alone, request.options.head) {
             (false, _) => {}
@@ -171,6 +176,8 @@ impl Kv {
             made_key = Some(Bytes::copy_from_slice(&key_text(random)));
             request.key.clone_from(&made_key);
         }
+        let operation = request.options.operation;
+        let counts = operation.and_then(|number| self.engine.counts_of_operation(&request.bucket, number));
         let placement = self.engine.request_placement();
         let mut reply = if self.engine.is_alone_in(&placement) {
             let done = self.coordinate(placement, request, deadline, deadline, room).await;
@@ -181,7 +188,11 @@ impl Kv {
             Box::pin(self.put_in_cluster(request, deadline, room)).await?
         };
         reply.key = made_key;
-        stats.node_put(self.micros_since(began));
+        let took_us = self.micros_since(began);
+        stats.node_put(took_us);
+        if let Some(counts) = counts {
+            counts.put(took_us);
+        }
         Ok(reply)
     }
 

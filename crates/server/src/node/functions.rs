@@ -4,6 +4,7 @@ use crate::config::FunctionSettings;
 use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
 use ombak_hooks::NodeHooks;
 use ombak_jobs::JobFunctions;
+use ombak_kv::Kv;
 use ombak_kv::hooks::{CommitHooks, RegistryCell};
 use ombak_runtime::Runtime;
 use ombak_script::{Limits, Program, SOURCE_BYTES_MAX, Session};
@@ -62,6 +63,11 @@ impl NodeFunctions {
     /// The functions of MapReduce jobs.
     pub fn of_jobs(&self) -> JobFunctions {
         JobFunctions { pool: self.pool.clone(), catalogue: self.catalogue.clone() }
+    }
+
+    /// Shows what is counted about the threads in the statistics of the node.
+    pub fn show_figures(&self, kv: &Kv) {
+        kv.stats().attach(self.pool.feature());
     }
 
     /// Ends the functions that run.

@@ -282,7 +282,9 @@ fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
     let hooks = Hooks { commit, registry, ..config.hooks };
     let config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
     let jobs = JobsConfig { functions: Some(opening.functions.of_jobs()), ..JobsConfig::default() };
-    Opened::open(&opening.settings, config, jobs, opening.certificates.clone(), tasks)
+    let opened = Opened::open(&opening.settings, config, jobs, opening.certificates.clone(), tasks)?;
+    opening.functions.show_figures(opened.kv());
+    Ok(opened)
 }
 
 /// Opens the engine of a node that is alone and does not serve. The caller holds the lock of the

@@ -14,7 +14,6 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use ombak_datatypes::legacy_put;
-use ombak_kv::GetRequest;
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::{Bucket, Error};
 use smallvec::smallvec;
@@ -60,7 +59,7 @@ impl Counter<'_> {
 
     async fn read(&self) -> Result<Reply, Reply> {
         let (bucket, key, options) = (self.bucket.clone(), self.key.clone(), self.params.get_options()?);
-        let read = self.request.read(&self.ctx.kv, &GetRequest { bucket, key, options }).await;
+        let read = self.request.read(&self.ctx.kv, &data_types::fetch(bucket, key, options)).await;
         match read.and_then(data_types::fetched_counter) {
             Ok(Some(sum)) => Ok(reply::text(StatusCode::OK, sum.to_string())),
             Ok(None) => Err(error_status::reply_for(&Error::NotFound, RequestKind::Other)),

@@ -1,0 +1,62 @@
+//! What the statistics of a node show of a pool.
+
+use super::{LaneCounts, Shared};
+use crate::Lane;
+use ombak_stats::{Feature, Figure, Number};
+use std::fmt;
+use std::sync::Arc;
+
+/// The counts of all lanes of a pool. They do not keep its threads.
+pub(super) struct PoolFigures(pub(super) Arc<Shared>);
+
+impl fmt::Debug for PoolFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolFigures").finish_non_exhaustive()
+    }
+}
+
+impl Feature for PoolFigures {
+    fn figures(&self) -> Vec<Figure<'_>> {
+        let lanes = {
+            let state = self.0.state.lock();
+            Lane::ALL.map(|lane| (lane, state.lane(lane).counts()))
+        };
+        lanes.into_iter().flat_map(|(lane, counts)| of_lane(lane, counts)).collect()
+    }
+}
+
+fn of_lane(lane: Lane, counts: LaneCounts) -> [Figure<'static>; 7] {
+    let lane = lane.name();
+    let figure = |name, metric, help, number| Figure {
+        name: format!("ombak_functions_{lane}_{name}"),
+        metric,
+        label: Some(("lane", lane)),
+        help,
+        number,
+    };
+    let gauge = |number: usize| Number::Gauge(number as u64);
+    [
+        figure("waiting", "functions_waiting", "Calls of functions in JavaScript that wait.", gauge(counts.waiting)),
+        figure("threads", "functions_threads", "Threads for functions, without those given up.", gauge(counts.threads)),
+        figure("busy", "functions_threads_busy", "Threads that run functions.", gauge(counts.busy)),
+        figure("stuck", "functions_threads_stuck", "Threads given up that are not back.", gauge(counts.stuck)),
+        figure(
+            "given_up",
+            "functions_threads_given_up_total",
+            "Threads that did not come back from a function in time.",
+            Number::Total(counts.stuck_total),
+        ),
+        figure(
+            "refused",
+            "functions_refused_total",
+            "Calls of functions refused because too many waited or no thread was left.",
+            Number::Total(counts.refused_total),
+        ),
+        figure(
+            "late",
+            "functions_late_total",
+            "Calls of functions whose time was over before they began.",
+            Number::Total(counts.late_total),
+        ),
+    ]
+}

@@ -1,0 +1,115 @@
+//! What a node bounds when it works on pieces.
+
+use super::*;
+use crate::part::{PartWork, PhaseOfPart};
+use crate::{Jobs, NoPartNodes};
+use bytes::Bytes;
+use ombak_kv::{KvConfig, PutOptions, PutRequest, head_terms};
+use ombak_mapreduce::{Input, Job, Phase};
+use ombak_runtime::TokioRuntime;
+use ombak_storage::{MemoryConfig, MemoryFactory};
+use ombak_types::{Bucket, Object, Sibling};
+use std::time::Duration;
+
+pub(crate) struct Node {
+    pub(crate) kv: Kv,
+    pub(crate) jobs: Jobs,
+    _dir: tempfile::TempDir,
+}
+
+impl Node {
+    pub(crate) fn open(config: JobsConfig) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let backend = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
+        let mut kv_config = KvConfig::new("riak@127.0.0.1", dir.path(), backend);
+        (kv_config.ring_size, kv_config.runtime) = (8, Arc::new(TokioRuntime));
+        let kv = Kv::open(kv_config).unwrap();
+        let jobs = Jobs::new(kv.clone(), config, Arc::new(NoPartNodes));
+        Self { kv, jobs, _dir: dir }
+    }
+
+    async fn put(&self, key: &str, value: Vec<u8>) {
+        let object = Object::new(Sibling::new(value));
+        let key = Some(Bytes::copy_from_slice(key.as_bytes()));
+        let request = PutRequest { bucket: Bucket::untyped("b"), key, object, options: PutOptions::default() };
+        self.kv.put(request).await.unwrap();
+    }
+
+    async fn fill(&self, count: u32) {
+        for n in 0..count {
+            self.put(&format!("k{n}"), vec![b'x']).await;
+        }
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.jobs.local_parts().inner
+    }
+}
+
+fn inputs(keys: impl IntoIterator<Item = u32>) -> Vec<Input> {
+    keys.into_iter().map(|n| Input::new(Bucket::untyped("b"), Bytes::from(format!("k{n}")))).collect()
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+/// A piece that reads objects.
+fn piece_of(keys: Vec<Input>, deadline: Instant) -> PartRequest {
+    let map = r#"{"inputs":"b","query":[{"map":{"language":"erlang","module":"riak_kv_mapreduce","function":"map_object_value"}}]}"#;
+    let phase: Phase = Job::from_json(map.as_bytes()).unwrap().phases.remove(0);
+    let map = Some(PhaseOfPart { number: 0, phase });
+    PartRequest { job: 1, work: PartWork::Keys(keys), from: None, map, prereduce: None, deadline }
+}
+
+#[tokio::test]
+async fn a_piece_waits_for_its_turn_until_its_deadline() {
+    let node = Node::open(JobsConfig { parts_at_once_max: 1, ..JobsConfig::default() });
+    node.fill(1).await;
+    let parts = node.jobs.local_parts();
+    let turn = node.inner().turn(soon()).await.unwrap();
+    let late = parts.piece(piece_of(inputs(0..1), Instant::now() + Duration::from_millis(20))).await;
+    assert_eq!(late, Err(PartError::Failed(Failure::Timeout)));
+    let waiting = tokio::spawn(parts.piece(piece_of(inputs(0..1), soon())));
+    while node.inner().counts.pieces_waiting.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(node.inner().counts.pieces_active.get(), 0);
+    drop(turn);
+    assert_eq!(waiting.await.unwrap().unwrap().results.len(), 1);
+    assert_eq!((node.inner().counts.pieces_waiting.get(), node.inner().counts.pieces.get()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_piece_ends_when_its_time_is_over_and_the_next_one_goes_on_there() {
+    let node = Node::open(JobsConfig { piece_time_max: Duration::ZERO, ..JobsConfig::default() });
+    node.fill(100).await;
+    let (mut request, mut pieces) = (piece_of(inputs(0..100), soon()), Vec::new());
+    loop {
+        let piece = node.jobs.local_parts().piece(request.clone()).await.unwrap();
+        pieces.push(piece.results.len());
+        match piece.from {
+            Some(from) => request.from = Some(from),
+            None => break,
+        }
+    }
+    assert_eq!(pieces, [KEYS_AT_ONCE_MAX, KEYS_AT_ONCE_MAX, KEYS_AT_ONCE_MAX, 4]);
+}
+
+#[tokio::test]
+async fn a_piece_ends_when_it_has_enough_bytes() {
+    let node = Node::open(JobsConfig { piece_bytes_max: 1, ..JobsConfig::default() });
+    node.fill(100).await;
+    let piece = node.jobs.local_parts().piece(piece_of(inputs(0..100), soon())).await.unwrap();
+    assert_eq!((piece.results.len(), piece.from.is_some()), (KEYS_AT_ONCE_MAX, true));
+}
+
+#[tokio::test]
+async fn objects_are_read_together_up_to_a_bound_of_their_bytes() {
+    let node = Node::open(JobsConfig::default());
+    for n in 0..4 {
+        node.put(&format!("k{n}"), vec![b'x'; 600 << 10]).await;
+    }
+    let read = node.inner().read(&inputs(0..4), soon()).await.unwrap();
+    assert_eq!(read.len(), 2, "the second one passes the bound of 1 MiB");
+}
