@@ -150,6 +150,8 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-peer",
             "ombak-membership",
             "ombak-metadata",
+            "ombak-crdt",
+            "ombak-datatypes",
             "ombak-cluster",
             "ombak-kv",
         ],

@@ -153,6 +153,8 @@ pub enum Backends {
     Mixed,
     /// Memory everywhere, with listings and index queries.
     OnlyMemory,
+    /// bitcask everywhere, so that no process takes a store with it.
+    OnlyBitcask,
 }
 
 /// The machines of a run.
@@ -192,6 +194,8 @@ pub struct Cluster {
     pub(crate) ring_size: u32,
     /// Whether members have the times of the program in place of those of runs.
     pub(crate) has_default_times: bool,
+    /// Whether there are bucket types with data types.
+    pub(crate) has_data_types: bool,
     ring: Option<Arc<Ring>>,
     random: Random,
     made: Made,
@@ -223,6 +227,8 @@ impl Cluster {
             let may_forget = host.0 % 3 == 0;
             let backend = match (backends, backend) {
                 (Backends::OnlyMemory, _) => BackendKind::Memory,
+                (Backends::OnlyBitcask, BackendKind::Memory) => BackendKind::Bitcask,
+                (Backends::OnlyBitcask, backend) => backend,
                 (Backends::Mixed, BackendKind::Memory) if !may_forget => BackendKind::Bitcask,
                 (Backends::Mixed, backend) => backend,
             };
@@ -243,6 +249,7 @@ impl Cluster {
             obstacles: Vec::new(),
             ring_size: RING_SIZE,
             has_default_times: false,
+            has_data_types: false,
             ring: None,
             random,
             made,
@@ -363,6 +370,7 @@ impl Cluster {
     /// What a process on a host needs for its engine.
     pub(crate) fn engine_parts(&mut self, host: HostId) -> Result<KvConfig, NoStart> {
         let (runtime, wiring, ring_size) = (self.world.runtime(host), self.wiring, self.ring_size);
+        let kinds = if self.has_data_types { ombak_datatypes::kinds() } else { Vec::new() };
         let (made, witness) = (self.made.clone(), self.witness.clone());
         let node = self.node_mut(host);
         // The engine, its services and its tasks keep the runtime of their process alive.
@@ -396,6 +404,7 @@ impl Cluster {
         config.delete_mode = DeleteMode::After(REAP_AFTER);
         config.maintain_interval = MAINTAIN;
         config.runtime = runtime;
+        config.hooks.kinds = kinds;
         config.hooks.observers.push(Arc::new(HostWitness { witness, host }));
         if wiring == Wiring::Messages {
             config.peers = self.wires.of(host);

@@ -96,6 +96,8 @@ pub struct Nemesis {
     pub oracle: Arc<Mutex<Oracle>>,
     /// How many reads clients shall do at once.
     pub rush: Arc<Mutex<Rush>>,
+    /// What it does.
+    kinds: &'static [FaultKind],
     state: Arc<Mutex<State>>,
 }
 
@@ -121,8 +123,14 @@ impl Nemesis {
             cluster: cluster.clone(),
             oracle: oracle.clone(),
             rush: Arc::default(),
+            kinds: &FaultKind::ALL,
             state: Arc::default(),
         }
+    }
+
+    /// The nemesis, with these faults alone.
+    pub(crate) fn limited_to(self, kinds: &'static [FaultKind]) -> Self {
+        Self { kinds, ..self }
     }
 
     /// How often each fault has happened.
@@ -151,7 +159,7 @@ impl Nemesis {
 
     /// Lets one fault begin, and schedules its end.
     fn strike(&self, random: &mut Random) {
-        let kind = *random.pick(&FaultKind::ALL);
+        let kind = *random.pick(self.kinds);
         let Some(lasting) = self.begin(kind, random) else { return };
         let number = {
             let mut state = self.state.lock();

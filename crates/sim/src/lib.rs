@@ -43,6 +43,8 @@
 //! cannot be read: the replicas of a key are equal, what was acknowledged is there, and nothing
 //! that was replaced or deleted is back. Listings and queries then show exactly what is there.
 //!
+//! [`run_typed_seed`] is another run, of data types: `typed` says what it checks.
+//!
 //! What is not checked yet:
 //! * What waits for a copy that cannot be read and that nothing can replace may wait for ever.
 //! * The founder is never removed by force: it may be the only member that votes on the metadata.
@@ -72,6 +74,7 @@ mod settling;
 mod starting;
 mod times;
 mod trace;
+mod typed;
 mod watched_stores;
 mod wires;
 pub mod world;
@@ -84,3 +87,4 @@ pub use faults::FaultKind;
 pub use random::Random;
 pub use run::{Report, run_seed};
 pub use trace::Trace;
+pub use typed::{TypedReport, run_typed_seed};

@@ -4,6 +4,7 @@ use crate::bucket_kinds::BucketKind;
 use crate::changes::Follower;
 use crate::cluster::{Cluster, NoStart, PEER_PORT, RING_SIZE, Wiring, no_start};
 use crate::network::address_of;
+use crate::typed::TypedKind;
 use crate::world::HostId;
 use ombak_cluster::MemberNode;
 use ombak_kv::Kv;
@@ -74,11 +75,17 @@ pub(crate) async fn on_host<T: Send + 'static>(
 /// Creates the bucket types while a node is alone. Its metadata takes them over.
 pub(crate) fn create_types(cluster: &Shared, host: HostId) -> Result<(), NoStart> {
     let kv = Kv::open(cluster.lock().engine_parts(host)?).map_err(|e| no_start(host, e))?;
+    create_kinds(&cluster.lock(), host, &kv)?;
+    kv.close();
+    Ok(())
+}
+
+fn create_kinds(cluster: &Cluster, host: HostId, kv: &Kv) -> Result<(), NoStart> {
     for kind in BucketKind::ALL {
         kind.create(kv.buckets()).map_err(|e| no_start(host, e))?;
     }
-    kv.close();
-    Ok(())
+    let types = if cluster.has_data_types { TypedKind::ALL.as_slice() } else { &[] };
+    types.iter().try_for_each(|kind| kind.create(kv.buckets())).map_err(|e| no_start(host, e))
 }
 
 async fn join(cluster: &Shared, hosts: &[HostId]) -> Result<(), NoStart> {
@@ -119,9 +126,7 @@ fn agree_on_ring(cluster: &Shared, hosts: &[HostId]) -> Result<(), NoStart> {
 fn start_engine(cluster: &mut Cluster, host: HostId) -> Result<(), NoStart> {
     cluster.network.process_began(host);
     let kv = Kv::open(cluster.engine_parts(host)?).map_err(|e| no_start(host, e))?;
-    for kind in BucketKind::ALL {
-        kind.create(kv.buckets()).map_err(|e| no_start(host, e))?;
-    }
+    create_kinds(cluster, host, &kv)?;
     let follower = Follower::new(cluster.decided.clone(), host, kv.clone(), cluster.world.runtime(host));
     cluster.wires.attach(host, follower, kv.clone());
     cluster.runs(host, kv, None);

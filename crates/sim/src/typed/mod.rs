@@ -1,0 +1,196 @@
+//! Runs of data types: many clients change counters, sets and maps while faults come and go, and
+//! one node loses its disk.
+//!
+//! What a run checks when everything has healed and settled: every node shows the same value of a
+//! key, through all replicas and through one. A counter is the sum of the acknowledged amounts, and
+//! of some of those that were not acknowledged. A member is in its set if its addition was
+//! acknowledged and nobody tried to remove it, and it is not if a removal was acknowledged whose
+//! client had seen it. Nothing is there that nobody has added.
+//!
+//! The faults destroy no acknowledged change: a change is acknowledged when two copies of it are on
+//! disks, and only one node loses what it has.
+
+mod client;
+mod expected;
+mod key;
+
+pub(crate) use key::TypedKind;
+
+use crate::clients::Clients;
+use crate::cluster::{Backends, Cluster, Machines, Wiring};
+use crate::faults::{FaultKind, Nemesis};
+use crate::made::Made;
+use crate::oracle::Oracle;
+use crate::settling;
+use crate::starting;
+use crate::world::{EndOfWorld, HostId, OUTSIDE, World};
+use client::TypedClient;
+use expected::Expected;
+use key::TypedKey;
+use ombak_crdt::State;
+use ombak_kv::{GetOptions, GetReply, GetRequest};
+use ombak_runtime::{Runtime, RuntimeExt};
+use ombak_types::{Error, Quorum};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const NODES: usize = 5;
+const CLIENTS: usize = 8;
+const OPERATIONS_PER_CLIENT: u64 = 40;
+/// How many rounds of reads of all replicas may pass before the nodes show the same.
+const READ_ROUNDS: usize = 6;
+/// How often nodes look which others answer.
+const DETECT_INTERVAL: Duration = Duration::from_millis(500);
+/// How long delayed messages may still arrive after healing.
+const CALM: Duration = Duration::from_secs(9);
+/// The virtual time that a run may take.
+const RUN_LIMIT: Duration = Duration::from_secs(3_600);
+/// Faults that leave what is synced on a disk where it is, and one disk that is lost.
+const FAULTS: [FaultKind; 11] = [
+    FaultKind::Kill,
+    FaultKind::PowerLoss,
+    FaultKind::LostDisk,
+    FaultKind::Pause,
+    FaultKind::Partition,
+    FaultKind::OneWay,
+    FaultKind::CloggedLink,
+    FaultKind::LossyLinks,
+    FaultKind::DoubledMessages,
+    FaultKind::ClockJump,
+    FaultKind::FullDisk,
+];
+
+/// What a run of data types has shown.
+#[derive(Clone, Debug, Default)]
+pub struct TypedReport {
+    /// The seed.
+    pub seed: u64,
+    /// The hash of everything that happened.
+    pub trace: u64,
+    /// How many changes were acknowledged.
+    pub acknowledged: u64,
+    /// How many of them were removals of what the client had seen.
+    pub removals: u64,
+    /// How many changes failed, or were not answered.
+    pub failed: u64,
+    /// How often each fault happened.
+    pub faults: BTreeMap<FaultKind, u64>,
+    /// What outlives the run.
+    pub left_behind: Vec<String>,
+    /// What is wrong, if something is.
+    pub violation: Option<String>,
+}
+
+/// What the tasks of a run share.
+#[derive(Clone)]
+pub(crate) struct TypedRun {
+    clients: Clients,
+    expected: Arc<Mutex<Expected>>,
+}
+
+/// Runs a seed. Seeds that are divisible by 3 connect the engines by single messages, which are
+/// doubled and reordered; all others run members over streams.
+pub fn run_typed_seed(seed: u64) -> TypedReport {
+    let made = Made::default();
+    let mut report = run_in_world(seed, &made);
+    report.left_behind = made.left();
+    report
+}
+
+fn run_in_world(seed: u64, made: &Made) -> TypedReport {
+    let world = World::new(seed, NODES);
+    let _end = EndOfWorld(world.clone());
+    let wiring = if seed.is_multiple_of(3) { Wiring::Messages } else { Wiring::Streams };
+    let machines = Machines { nodes: NODES, spares: 0, wiring, backends: Backends::OnlyBitcask };
+    let oracle = Arc::<Mutex<Oracle>>::default();
+    let mut cluster = Cluster::new(&world, machines, made, oracle.lock().witness.clone());
+    cluster.has_data_types = true;
+    let cluster = Arc::new(Mutex::new(cluster));
+    let nemesis = Nemesis::new(&world, &cluster, &oracle).limited_to(&FAULTS);
+    let (counts, rush) = (Arc::default(), nemesis.rush.clone());
+    let clients = Clients { world: world.clone(), cluster: cluster.clone(), oracle: oracle.clone(), counts, rush };
+    let run = TypedRun { clients, expected: Arc::default() };
+    let ended = world.run(RUN_LIMIT, run.clone().all(nemesis.clone()));
+    let broken = oracle.lock().violation.as_ref().map(ToString::to_string);
+    cluster.lock().end();
+    let expected = run.expected.lock();
+    TypedReport {
+        seed,
+        trace: world.trace().hash(),
+        acknowledged: expected.acknowledged,
+        removals: expected.removals,
+        failed: expected.failed,
+        faults: nemesis.counts(),
+        left_behind: Vec::new(),
+        violation: match ended {
+            Err(stuck) => Some(stuck.to_string()),
+            Ok(Err(violation)) => Some(violation),
+            Ok(Ok(())) => broken,
+        },
+    }
+}
+
+impl TypedRun {
+    async fn all(self, nemesis: Nemesis) -> Result<(), String> {
+        let world = &self.clients.world;
+        let runtime = world.runtime(OUTSIDE);
+        starting::form(&self.clients.cluster).await.map_err(|error| error.to_string())?;
+        let left = Arc::new(AtomicUsize::new(CLIENTS));
+        runtime.spawn(Box::pin(nemesis.clone().detect(DETECT_INTERVAL)));
+        for number in 0..CLIENTS {
+            let (client, left) = (TypedClient::new(&self, number), left.clone());
+            runtime.spawn(Box::pin(async move {
+                client.run(OPERATIONS_PER_CLIENT).await;
+                left.fetch_sub(1, Ordering::SeqCst);
+            }));
+        }
+        nemesis.clone().run(|| left.load(Ordering::SeqCst) == 0).await;
+        nemesis.heal().await;
+        runtime.sleep(CALM).await;
+        settling::settle(&self.clients).await;
+        for key in TypedKey::all() {
+            self.check(key).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks the value of a key that all nodes agree about.
+    async fn check(&self, key: TypedKey) -> Result<(), String> {
+        let runtime = self.clients.world.runtime(OUTSIDE);
+        let hosts = self.clients.cluster.lock().hosts();
+        for _ in 0..READ_ROUNDS {
+            // A read of all replicas repairs those that lack something.
+            self.read(hosts[0], key, Quorum::All).await.map_err(|error| format!("{key}: {error}"))?;
+            runtime.sleep(Duration::from_secs(1)).await;
+        }
+        let mut first = None;
+        for (host, r) in hosts.iter().flat_map(|host| [(*host, Quorum::One), (*host, Quorum::All)]) {
+            let found = self.read(host, key, r).await.map_err(|error| format!("{key} through {}: {error}", host.0))?;
+            let first = first.get_or_insert_with(|| found.clone());
+            if *first != found {
+                return Err(format!("{key} is {found:?} through {} with r {r:?}, and {first:?}", host.0));
+            }
+        }
+        let value = first.flatten();
+        self.expected.lock().check(key, value.as_ref()).map_err(|why| format!("{key}: {why}"))
+    }
+
+    /// The value of a key, as one node finds it.
+    pub(crate) async fn read(&self, host: HostId, key: TypedKey, r: Quorum) -> Result<Option<State>, Error> {
+        let options = GetOptions { r: Some(r), as_stored: true, ..GetOptions::default() };
+        let request = GetRequest { bucket: key.kind.bucket(), key: key.bytes(), options };
+        let get = |kv: ombak_kv::Kv| -> ombak_runtime::BoxFuture<'static, Result<Option<State>, Error>> {
+            Box::pin(async move {
+                let props = kv.buckets().props(&request.bucket)?;
+                match kv.get(request).await? {
+                    GetReply::Found(object) => ombak_datatypes::state_of(&props, &object).map(Some),
+                    GetReply::NotFound { .. } => Ok(None),
+                }
+            })
+        };
+        self.clients.call(host, get).await.unwrap_or(Err(Error::Timeout))
+    }
+}
