@@ -14,7 +14,9 @@ from world import Pb, Refused, World, ask, clock, equal, key_path, put, values, 
 
 OLD_PROGRAM = os.environ.get("OMBAK_OLD_PROGRAM")
 SPEAKS = "cluster.speaks"
-SETTLED = ("cluster", "settled", "--wait", "60")
+# Tombstones that were to be reaped by a node which has restarted meanwhile are reaped by another
+# primary a minute later.
+SETTLED = ("cluster", "settled", "--wait", "80")
 OLDER = re.compile("An earlier version of ombak runs on ([^:]+): upgrade it there first.")
 # How long nodes may take to learn what another one can do.
 LEARNED_SECONDS_MAX = 60

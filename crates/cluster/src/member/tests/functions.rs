@@ -23,9 +23,17 @@ fn source(node: &MemberNode, name: &str) -> Option<String> {
     node.kv().buckets().function(name).map(|record| record.source.to_string())
 }
 
+/// Three members, each of which knows what the others can.
+async fn acquainted_cluster() -> (Vec<Place>, Vec<MemberNode>) {
+    let (places, nodes) = cluster(3).await;
+    let all_can = || nodes.iter().all(|node| node.check_all_can(Feature::Functions).is_ok());
+    until("the members know each other's versions", all_can).await;
+    (places, nodes)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_function_is_known_to_every_member_when_its_registration_is_answered() {
-    let (_places, nodes) = cluster(3).await;
+    let (_places, nodes) = acquainted_cluster().await;
     register(&nodes[0], "f", ONE, false).await.unwrap();
     assert!(nodes.iter().all(|node| source(node, "f").as_deref() == Some(ONE)));
     assert_eq!(register(&nodes[1], "f", TWO, false).await, Err(PropsError::FunctionExists));
@@ -39,7 +47,7 @@ async fn a_function_is_known_to_every_member_when_its_registration_is_answered()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_concurrent_registrations_of_one_name_one_is_acknowledged() {
-    let (_places, nodes) = cluster(3).await;
+    let (_places, nodes) = acquainted_cluster().await;
     let all = nodes.iter().map(|node| register(node, "f", ONE, false));
     let done = futures_util::future::join_all(all).await;
     assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1, "{done:?}");
