@@ -84,7 +84,7 @@ impl Expected {
     }
 }
 
-/// The sum of the counter of a value, and its members: those of a set, and of a map those of its set
+/// The sum of the counter of a value, and its members. Those of a map are the members of its set
 /// and the names of its registers.
 pub(super) fn parts_of(state: &State) -> (i128, Vec<Bytes>) {
     match state.value() {
