@@ -28,13 +28,12 @@ import measure
 
 sys.path.insert(0, str(measure.ROOT / "tests" / "operations"))
 
-from members import Cluster, Member  # noqa: E402
+from members import Member  # noqa: E402
 from node import free_ports  # noqa: E402
 
-from requests_beside import CONNECTIONS, Requests  # noqa: E402
+from requests_beside import CONNECTIONS, Requests, ThreeNodes  # noqa: E402
 
 NETWORK = "127.0.7"
-RING_SIZE = 64
 VALUE_BYTES = 10 << 10
 # What a node that joins three others takes of all objects.
 SHARE = 3 / 4
@@ -48,25 +47,11 @@ PARTS = ("quarter", "saturated", "default", "unlimited")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Nodes:
-    """Three nodes with objects, and a fourth one that can join."""
-
-    words = []
+class Nodes(ThreeNodes):
+    """Three nodes with objects, and a fourth one that can join. The clients know the first three only."""
 
     def __init__(self, settings):
-        self.settings = {"ring_size": RING_SIZE, "storage_backend": "bitcask", "logger.level": "warning", **settings}
-        self.cluster = Cluster(3, NETWORK, self.settings)
-        self.first = self.cluster.nodes[0]
-
-    def __enter__(self):
-        self.cluster.__enter__()
-        # The clients know the old nodes only.
-        self.addresses = [node.pb for node in self.cluster.nodes]
-        self.pids = [node.process.pid for node in self.cluster.nodes]
-        return self
-
-    def __exit__(self, *error):
-        self.cluster.__exit__(*error)
+        super().__init__(NETWORK, settings)
 
     def fill(self, objects):
         """Writes the objects that are to move, and the keys of the requests."""

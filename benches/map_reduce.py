@@ -40,12 +40,11 @@ import measure
 
 sys.path.insert(0, str(measure.ROOT / "tests" / "operations"))
 
-from members import Cluster, wait_for  # noqa: E402
+from members import wait_for  # noqa: E402
 
-from requests_beside import CONNECTIONS, Requests  # noqa: E402
+from requests_beside import CONNECTIONS, Requests, ThreeNodes  # noqa: E402
 
 NETWORK = "127.0.8"
-RING_SIZE = 64
 WORDS = [f"{stem}{ending}" for stem in ("wave", "tide", "reef", "shore", "gale", "mast", "keel", "anchor", "salt", "swell")
          for ending in ("", "s", "ed", "ing", "er", "less", "like", "y", "ish", "ward")]
 WORDS_EACH = 8
@@ -140,25 +139,11 @@ JOBS = {
 JOBS_BESIDE = ("word count, JavaScript", "sum, built-in", "sum, JavaScript")
 
 
-class Nodes:
-    """Three nodes with objects."""
-
-    words = []
+class Nodes(ThreeNodes):
+    """Three nodes with objects, which run jobs."""
 
     def __init__(self):
-        self.cluster = Cluster(3, NETWORK, {
-            "ring_size": RING_SIZE, "storage_backend": "bitcask", "logger.level": "warning",
-            "javascript.anonymous_functions": "on"})
-        self.first = self.cluster.nodes[0]
-
-    def __enter__(self):
-        self.cluster.__enter__()
-        self.addresses = [node.pb for node in self.cluster.nodes]
-        self.pids = [node.process.pid for node in self.cluster.nodes]
-        return self
-
-    def __exit__(self, *error):
-        self.cluster.__exit__(*error)
+        super().__init__(NETWORK, {"javascript.anonymous_functions": "on"})
 
     def fill(self, bucket, objects, value_of, content_type):
         """Writes an object for each number below `objects`."""

@@ -1,4 +1,4 @@
-"""Requests of clients that go on while a benchmark does something else to the nodes."""
+"""Three nodes, and requests of clients that go on while a benchmark does something else to them."""
 import statistics
 import sys
 import threading
@@ -7,10 +7,31 @@ import measure
 
 sys.path.insert(0, str(measure.ROOT / "tests" / "operations"))
 
-from members import wait_for  # noqa: E402
+from members import Cluster, wait_for  # noqa: E402
 
 CONNECTIONS = "12"
 WINDOW_SECONDS = 2
+RING_SIZE = 64
+
+
+class ThreeNodes:
+    """A cluster of three nodes on bitcask, as a server of `measure.load`: a context manager."""
+
+    words = []
+
+    def __init__(self, network, settings):
+        self.settings = {"ring_size": RING_SIZE, "storage_backend": "bitcask", "logger.level": "warning", **settings}
+        self.cluster = Cluster(3, network, self.settings)
+        self.first = self.cluster.nodes[0]
+
+    def __enter__(self):
+        self.cluster.__enter__()
+        self.addresses = [node.pb for node in self.cluster.nodes]
+        self.pids = [node.process.pid for node in self.cluster.nodes]
+        return self
+
+    def __exit__(self, *error):
+        self.cluster.__exit__(*error)
 
 
 class Requests(threading.Thread):

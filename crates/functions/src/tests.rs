@@ -349,7 +349,7 @@ async fn late_work_is_counted_and_its_owner_told() {
     assert_eq!((why, pool.counts(Lane::PostCommit).late_total), (FunctionError::Late, 1));
 }
 
-/// The threads hold the pool, and must not keep it.
+/// The threads refer to the pool, and must not keep it alive.
 #[tokio::test]
 async fn threads_end_with_the_last_user_of_the_pool() {
     let runtime = Arc::new(HeldRuntime::default());

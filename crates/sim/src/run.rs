@@ -10,6 +10,7 @@ use crate::oracle::{Oracle, RemovalCounts, Violation};
 use crate::queries;
 use crate::settling;
 use crate::starting;
+use crate::times::{CALM, DETECT_INTERVAL, RUN_LIMIT};
 use crate::wires::WireCounts;
 use crate::world::{EndOfWorld, OUTSIDE, World};
 use ombak_runtime::{Runtime, RuntimeExt};
@@ -27,12 +28,6 @@ const OPERATIONS_PER_CLIENT: u64 = 90;
 const SPARES: usize = 2;
 /// How long faults go on until the first change of the members is decided, at most.
 const FIRST_CHANGE_MAX: Duration = Duration::from_secs(300);
-/// The virtual time that a run may take.
-const RUN_LIMIT: Duration = Duration::from_secs(3_600);
-/// How often nodes look which others answer.
-const DETECT_INTERVAL: Duration = Duration::from_millis(500);
-/// How long delayed messages may still arrive after healing.
-const CALM: Duration = Duration::from_secs(9);
 
 /// What a run has shown.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,17 @@
-//! The times of members in a run. They are longer than the defaults, because each packet costs a
-//! run processor time.
+//! The times of runs, and of the members in them. Those of members are longer than the defaults,
+//! because each packet costs a run processor time.
 
 use ombak_cluster::{Detection, MemberTiming};
 use ombak_membership::MembershipConfig;
 use ombak_metadata::Timing;
 use std::time::Duration;
+
+/// The virtual time that a run may take.
+pub(crate) const RUN_LIMIT: Duration = Duration::from_secs(3_600);
+/// How often nodes look which others answer.
+pub(crate) const DETECT_INTERVAL: Duration = Duration::from_millis(500);
+/// How long delayed messages may still arrive after healing.
+pub(crate) const CALM: Duration = Duration::from_secs(9);
 
 /// The times of failure detection.
 pub(crate) fn detection() -> Detection {

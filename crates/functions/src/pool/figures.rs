@@ -6,7 +6,7 @@ use ombak_stats::{Feature, Figure, Number};
 use std::fmt;
 use std::sync::Arc;
 
-/// The counts of all lanes of a pool. They do not keep its threads.
+/// The counts of all lanes of a pool. The pool ends its threads although the statistics hold this.
 pub(super) struct PoolFigures(pub(super) Arc<Shared>);
 
 impl fmt::Debug for PoolFigures {

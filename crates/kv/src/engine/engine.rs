@@ -442,7 +442,7 @@ fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
         choice.use_properties(buckets.clone());
     }
     if let Some(cell) = &config.hooks.registry {
-        // A cell is of one start.
+        // Each start of a node has a new cell, so setting it does not fail.
         let _ = cell.set(buckets.clone());
     }
     Ok(buckets)

@@ -1,4 +1,4 @@
-//! Who counts the requests for values of kinds. Plain requests are not asked about.
+//! Finds the counts of requests for values of a kind. Requests for plain values have none.
 
 use super::engine::Engine;
 use ombak_stats::KindCounts;

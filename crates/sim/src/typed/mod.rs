@@ -23,13 +23,14 @@ use crate::made::Made;
 use crate::oracle::Oracle;
 use crate::settling;
 use crate::starting;
+use crate::times::{CALM, DETECT_INTERVAL, RUN_LIMIT};
 use crate::world::{EndOfWorld, HostId, OUTSIDE, World};
 use client::TypedClient;
 use expected::Expected;
 use key::TypedKey;
 use ombak_crdt::State;
-use ombak_kv::{GetOptions, GetReply, GetRequest};
-use ombak_runtime::{Runtime, RuntimeExt};
+use ombak_kv::{GetOptions, GetReply, GetRequest, Kv};
+use ombak_runtime::{BoxFuture, Runtime, RuntimeExt};
 use ombak_types::{Error, Quorum};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -42,12 +43,6 @@ const CLIENTS: usize = 8;
 const OPERATIONS_PER_CLIENT: u64 = 40;
 /// How many rounds of reads of all replicas may pass before the nodes show the same.
 const READ_ROUNDS: usize = 6;
-/// How often nodes look which others answer.
-const DETECT_INTERVAL: Duration = Duration::from_millis(500);
-/// How long delayed messages may still arrive after healing.
-const CALM: Duration = Duration::from_secs(9);
-/// The virtual time that a run may take.
-const RUN_LIMIT: Duration = Duration::from_secs(3_600);
 /// Faults that leave what is synced on a disk where it is, and one disk that is lost.
 const FAULTS: [FaultKind; 11] = [
     FaultKind::Kill,
@@ -182,7 +177,7 @@ impl TypedRun {
     pub(crate) async fn read(&self, host: HostId, key: TypedKey, r: Quorum) -> Result<Option<State>, Error> {
         let options = GetOptions { r: Some(r), as_stored: true, ..GetOptions::default() };
         let request = GetRequest { bucket: key.kind.bucket(), key: key.bytes(), options };
-        let get = |kv: ombak_kv::Kv| -> ombak_runtime::BoxFuture<'static, Result<Option<State>, Error>> {
+        let get = |kv: Kv| -> BoxFuture<'static, Result<Option<State>, Error>> {
             Box::pin(async move {
                 let props = kv.buckets().props(&request.bucket)?;
                 match kv.get(request).await? {
