@@ -7,7 +7,7 @@ use ombak_sim::{FaultKind, run_typed_seed};
 
 const SEEDS: u64 = 30;
 /// The number of acknowledged changes in each seed, at least, and of removals among them.
-const ACKNOWLEDGED_MIN: u64 = 60;
+const ACKNOWLEDGED_MIN: u64 = 25;
 const REMOVALS_MIN: u64 = 3;
 
 fn number(name: &str) -> Option<u64> {

@@ -104,11 +104,14 @@ impl TypedClient {
         self.run.expected.lock().removed(key, &member, is_acknowledged);
     }
 
-    /// Whether a change was acknowledged: two copies of it are on disks.
+    /// Whether a change was acknowledged: two nodes have it on their disks.
     async fn change(&mut self, host: HostId, key: TypedKey, request: Request, context: Option<Clock>) -> bool {
         let options = PutOptions {
             w: Some(*self.random.pick(&[Quorum::Majority, Quorum::Majority, Quorum::All])),
             sync_on_write: Some(SyncOnWrite::All),
+            // One node counts for each position in which it stands in, so w alone promises no two
+            // disks (docs/design/replication.md §14).
+            node_confirms: Some(Quorum::Count(2)),
             timeout: Some(*self.random.pick(&REQUEST_LIMITS)),
             ..PutOptions::default()
         };

@@ -7,7 +7,7 @@
 //! acknowledged and nobody tried to remove it, and it is not if a removal was acknowledged whose
 //! client had seen it. Nothing is there that nobody has added.
 //!
-//! The faults destroy no acknowledged change: a change is acknowledged when two copies of it are on
+//! The faults destroy no acknowledged change: a change is acknowledged when two nodes have it on their
 //! disks, and only one node loses what it has.
 
 mod client;
@@ -43,6 +43,8 @@ const CLIENTS: usize = 8;
 const OPERATIONS_PER_CLIENT: u64 = 40;
 /// How many rounds of reads of all replicas may pass before the nodes show the same.
 const READ_ROUNDS: usize = 6;
+/// How often a read is tried whose answer is late.
+const READ_TRIES_MAX: usize = 5;
 /// Faults that leave what is synced on a disk where it is, and one disk that is lost.
 const FAULTS: [FaultKind; 11] = [
     FaultKind::Kill,
@@ -158,12 +160,12 @@ impl TypedRun {
         let hosts = self.clients.cluster.lock().hosts();
         for _ in 0..READ_ROUNDS {
             // A read of all replicas repairs those that lack something.
-            self.read(hosts[0], key, Quorum::All).await.map_err(|error| format!("{key}: {error}"))?;
+            self.read_patiently(hosts[0], key, Quorum::All).await?;
             runtime.sleep(Duration::from_secs(1)).await;
         }
         let mut first = None;
         for (host, r) in hosts.iter().flat_map(|host| [(*host, Quorum::One), (*host, Quorum::All)]) {
-            let found = self.read(host, key, r).await.map_err(|error| format!("{key} through {}: {error}", host.0))?;
+            let found = self.read_patiently(host, key, r).await?;
             let first = first.get_or_insert_with(|| found.clone());
             if *first != found {
                 return Err(format!("{key} is {found:?} through {} with r {r:?}, and {first:?}", host.0));
@@ -171,6 +173,18 @@ impl TypedRun {
         }
         let value = first.flatten();
         self.expected.lock().check(key, value.as_ref()).map_err(|why| format!("{key}: {why}"))
+    }
+
+    /// Reads a key until the answer is there: a message between nodes can be late also when no
+    /// fault is left.
+    async fn read_patiently(&self, host: HostId, key: TypedKey, r: Quorum) -> Result<Option<State>, String> {
+        let mut tries = 1;
+        loop {
+            match self.read(host, key, r).await {
+                Err(Error::Timeout) if tries < READ_TRIES_MAX => tries += 1,
+                found => return found.map_err(|error| format!("{key} through {} with r {r:?}: {error}", host.0)),
+            }
+        }
     }
 
     /// The value of a key, as one node finds it.
