@@ -7,8 +7,8 @@
 //! acknowledged and nobody tried to remove it, and it is not if a removal was acknowledged whose
 //! client had seen it. Nothing is there that nobody has added.
 //!
-//! The faults destroy no acknowledged change: a change is acknowledged when two nodes have it on their
-//! disks, and only one node loses what it has.
+//! The faults destroy no acknowledged change: a change is acknowledged when two nodes have it on
+//! their disks, and only one node loses what it has.
 
 mod client;
 mod expected;
