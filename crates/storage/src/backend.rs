@@ -205,6 +205,19 @@ pub trait Backend: Send + Sync {
     /// crash of the process, but not necessarily of the machine.
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError>;
 
+    /// Appends a version whose body is that of the current version, which has `kept_bytes`, followed
+    /// by `write.body`. A store on disk does not write the kept bytes anew each time (`parted`). A
+    /// version that was extended is replaced with [`put_over_extended`](Self::put_over_extended).
+    fn extend(&self, write: &Write<'_>, kept_bytes: u64, mode: ReadMode) -> Result<Appended, StorageError> {
+        extend_whole(self, write, kept_bytes, mode)
+    }
+
+    /// [`put`](Self::put) in place of a version that may have been extended, or that cannot be read,
+    /// so that nothing of it stays. Waits for the disk if there are such versions.
+    fn put_over_extended(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        self.put(write)
+    }
+
     /// Removes a key and all of its versions, expired ones too; `None` when the key was not there.
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError>;
 
@@ -319,6 +332,22 @@ pub trait Backend: Send + Sync {
     /// before, and closes the files. Other threads may write meanwhile: each of their writes is
     /// either refused or synced.
     fn close(&self) -> Result<(), StorageError>;
+}
+
+/// [`Backend::extend`] that writes the whole body.
+pub(crate) fn extend_whole<B: Backend + ?Sized>(
+    store: &B,
+    write: &Write<'_>,
+    kept_bytes: u64,
+    mode: ReadMode,
+) -> Result<Appended, StorageError> {
+    let kept = store.get_with_expired(write.key, mode)?.and_then(|found| found.body);
+    let kept = kept.filter(|body| body.len() as u64 == kept_bytes);
+    let kept = kept.ok_or(StorageError::Incomplete("the version to extend is not the one that was read"))?;
+    let mut body: Vec<&[u8]> = Vec::with_capacity(1 + write.body.len());
+    body.push(&kept);
+    body.extend_from_slice(write.body);
+    store.put_over_extended(&Write { body: &body, ..*write })
 }
 
 /// Opens the stores of one configured backend.

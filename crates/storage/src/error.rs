@@ -20,6 +20,9 @@ pub enum StorageError {
         /// What is wrong.
         what: &'static str,
     },
+    /// A version is there, and not all of its body.
+    #[error("a version is incomplete: {0}")]
+    Incomplete(&'static str),
     /// The operating system reported an error.
     #[error("{op} {path}: {source}")]
     Io {
@@ -81,7 +84,7 @@ impl StorageError {
             Self::ClosedToWrites => StoreFailureKind::ClosedToWrites,
             Self::DiskFull { .. } => StoreFailureKind::DiskFull,
             Self::Poisoned(_) => StoreFailureKind::Poisoned,
-            Self::Damaged { .. } => StoreFailureKind::Unreadable,
+            Self::Damaged { .. } | Self::Incomplete(_) => StoreFailureKind::Unreadable,
             Self::TooLarge(_) => StoreFailureKind::TooLarge,
             Self::SnapshotTimeout { .. } => StoreFailureKind::SnapshotTimeout,
             Self::NoBackend(_) => StoreFailureKind::NoBackend,

@@ -2,7 +2,7 @@
 //!
 //! What it is: the backends `bitcask`, `leveled`, `leveldb` and `memory`; `multi`, which puts
 //! several of them behind one store; the `journal` and the ledger that the backends on disk are
-//! built from; the inventory that finds missing files; the verification and repair of stores; and
+//! built from; bodies that grow in `parted`; the inventory that finds missing files; the verification and repair of stores; and
 //! the file system behind a trait, with a simulated one that tests can break.
 //!
 //! What it is not: this crate does not know clocks, siblings, bucket properties or quorums. Keys,
@@ -38,6 +38,7 @@ pub mod limits;
 mod machine;
 pub mod memory;
 pub mod multi;
+mod parted;
 mod seq;
 pub mod verify;
 

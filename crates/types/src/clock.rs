@@ -149,6 +149,15 @@ impl VectorClock {
         self.counter(&dot.actor) >= dot.counter
     }
 
+    /// What the clock had seen before its newest event of an actor.
+    pub fn before(&self, newest: &Dot) -> Self {
+        let earlier = |entry: &ClockEntry| match entry.actor == newest.actor {
+            true => (newest.counter > 1).then(|| ClockEntry { counter: newest.counter - 1, ..entry.clone() }),
+            false => Some(entry.clone()),
+        };
+        Self { entries: self.entries.iter().filter_map(earlier).collect() }
+    }
+
     /// Whether the clock has seen all events that `other` has seen.
     pub fn descends(&self, other: &Self) -> bool {
         let mut mine = self.entries.iter().peekable();

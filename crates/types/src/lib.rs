@@ -37,7 +37,7 @@ pub use clock::{Actor, ClockEntry, Dot, VectorClock};
 pub use error::Error;
 pub use names::Bucket;
 pub use node_id::{BadNodeId, NodeId};
-pub use object::{IndexEntry, IndexTerm, Link, Metadata, Object, Sibling};
+pub use object::{IndexEntry, IndexTerm, KindState, Link, Metadata, Object, Sibling};
 pub use props::{BucketProps, PropMap};
 pub use quorum::Quorum;
 pub use store_failure::{StoreFailure, StoreFailureKind};

@@ -11,6 +11,7 @@ use crate::time::UnixMicros;
 use bytes::Bytes;
 use num_bigint::BigInt;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -73,6 +74,19 @@ pub struct Metadata {
     /// The kind of values that are not replaced but changed by operations. 0 for plain bytes. Other
     /// values have a form of their own, which clients never see.
     pub kind: u16,
+    /// What is known of a value of a kind without reading it; `None` for plain values.
+    pub of_kind: Option<Box<KindState>>,
+}
+
+/// What is known of a value of a kind without reading it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KindState {
+    /// The events whose operations are in the value: the newest of each actor. They are among those
+    /// of the object's clock, which also has those of what was deleted.
+    pub events: VectorClock,
+    /// What the kind has to know of a large value to change it without reading it. Empty for small
+    /// values.
+    pub summary: Bytes,
 }
 
 /// The value is an Erlang term in its external format, because an Erlang program stored it without
@@ -170,6 +184,20 @@ impl Sibling {
         self.meta.expires_secs.is_some_and(|at| u64::from(at) < now.secs())
     }
 
+    /// Whether the value is not plain: it is changed by operations, and merges with others of its
+    /// kind.
+    pub const fn is_of_a_kind(&self) -> bool {
+        self.meta.kind != 0
+    }
+
+    /// The events whose operations are in a value of a kind; the own event of any other value.
+    pub fn events(&self) -> Cow<'_, VectorClock> {
+        match &self.meta.of_kind {
+            Some(state) => Cow::Borrowed(&state.events),
+            None => Cow::Owned(VectorClock::from_entries(self.meta.dot.clone())),
+        }
+    }
+
     fn same_content(&self, other: &Self) -> bool {
         self.value == other.value && self.meta.same_but_dot(&other.meta)
     }
@@ -209,6 +237,7 @@ impl Metadata {
             extra,
             expires_secs,
             kind,
+            of_kind,
         } = self;
         *vtag == other.vtag
             && *last_modified == other.last_modified
@@ -223,6 +252,7 @@ impl Metadata {
             && *extra == other.extra
             && *expires_secs == other.expires_secs
             && *kind == other.kind
+            && *of_kind == other.of_kind
     }
 }
 
@@ -300,7 +330,10 @@ impl Object {
         };
         let seen = std::mem::take(&mut incoming.clock);
         let mut out = Self { clock: local.clock, siblings: local.siblings };
-        let is_seen = |s: &Sibling| s.meta.dot.as_ref().is_some_and(|dot| seen.contains(dot));
+        let is_seen = |s: &Sibling| match s.is_of_a_kind() {
+            true => seen.descends(&s.events()),
+            false => s.meta.dot.as_ref().is_some_and(|dot| seen.contains(dot)),
+        };
         if dvv {
             out.siblings.retain(|s| !is_seen(s));
         }
@@ -357,14 +390,39 @@ impl Object {
     /// A hash of clock and contents that is equal for equal copies, however their siblings are
     /// ordered. It covers everything that can differ with at least 64 bits, so that copies can be
     /// compared without sending them (docs/design/replication.md §4 and §13).
+    ///
+    /// Its events determine a value of a kind, and copies have it in different bytes. So the hash
+    /// covers the events of all values of a kind together.
     pub fn digest(&self) -> u64 {
-        let mut siblings: SmallVec<[u64; 4]> = self.siblings.iter().map(Sibling::hash).collect();
+        let mut siblings: SmallVec<[u64; 4]> =
+            self.siblings.iter().filter(|s| !s.is_of_a_kind()).map(Sibling::hash).collect();
+        if siblings.len() < self.siblings.len() {
+            siblings.extend(self.hashes_of_kinds());
+        }
         siblings.sort_unstable();
         let mut h = Hasher::default();
-        h.count(self.clock.entries().len());
-        self.clock.entries().iter().for_each(|entry| h.dot(entry));
+        h.events(&self.clock);
         siblings.iter().for_each(|hash| h.number(*hash));
         h.finish()
+    }
+
+    /// One hash for each kind that the object has values of.
+    fn hashes_of_kinds(&self) -> impl Iterator<Item = u64> {
+        let mut kinds: SmallVec<[(u16, VectorClock); 1]> = SmallVec::new();
+        for sibling in self.siblings.iter().filter(|s| s.is_of_a_kind()) {
+            let (kind, events) = (sibling.meta.kind, sibling.events());
+            match kinds.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, known)) => known.merge(&events),
+                None => kinds.push((kind, events.into_owned())),
+            }
+        }
+        kinds.into_iter().map(|(kind, events)| {
+            let mut h = Hasher::default();
+            h.0.extend_from_slice(b"values of kind");
+            h.number(u64::from(kind));
+            h.events(&events);
+            h.finish()
+        })
     }
 }
 
@@ -398,6 +456,11 @@ impl Hasher {
         if let Some(value) = value {
             update(self, value);
         }
+    }
+
+    fn events(&mut self, events: &VectorClock) {
+        self.count(events.entries().len());
+        events.entries().iter().for_each(|entry| self.dot(entry));
     }
 
     /// Timestamps are excluded, because they are not part of the events that a copy has seen.
@@ -452,6 +515,7 @@ impl Sibling {
         if m.kind != 0 {
             h.0.push(b'k');
             h.number(u64::from(m.kind));
+            h.events(&self.events());
         }
         h.finish()
     }
@@ -474,5 +538,7 @@ fn dot_key(s: &Sibling) -> Option<(u64, &[u8])> {
 /// The content type of values that were stored without one.
 pub const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 
+#[cfg(test)]
+mod kinds;
 #[cfg(test)]
 mod tests;

@@ -29,7 +29,7 @@
 
 use crate::clock::{Actor, COUNTER_MAX, Dot, ENTRIES_MAX, VectorClock};
 use crate::error::Error;
-use crate::object::{IndexEntry, IndexTerm, Link, Metadata, Object, Sibling};
+use crate::object::{IndexEntry, IndexTerm, KindState, Link, Metadata, Object, Sibling};
 use crate::riak_object;
 use crate::time::UnixMicros;
 use bytes::Bytes;
@@ -81,18 +81,51 @@ mod rare {
     /// The kind of a value that is not plain bytes: two bytes, big-endian, not 0. Programs that do
     /// not know this part refuse the object, because its value is not what clients see.
     pub const VALUE_KIND: u8 = 10;
+    /// The events in a value of a kind: a clock.
+    pub const EVENTS: u8 = 11;
+    /// What the kind knows of a large value. It follows the events.
+    pub const SUMMARY: u8 = 12;
 }
 
 /// Writes the head of `object` to `out`. The body is the values in the order of the siblings.
 pub fn encode_head(object: &Object, out: &mut Vec<u8>) {
-    let expires = object.siblings.iter().any(|s| s.meta.expires_secs.is_some());
-    out.extend_from_slice(&[MAGIC, if expires { VERSION_EXPIRING } else { VERSION }]);
-    put_clock(&object.clock, out);
-    put_varint(object.siblings.len() as u64, out);
+    put_head_start(object, out);
     for sibling in &object.siblings {
         put_varint(sibling.value.len() as u64, out);
         put_metadata(&sibling.meta, out);
     }
+}
+
+/// Writes the head of an object with one value, of which only the length is known here.
+///
+/// # Panics
+/// If the object does not have exactly one sibling, without a value.
+pub fn encode_head_of_length(object: &Object, value_bytes: u64, out: &mut Vec<u8>) {
+    let [only] = object.siblings.as_slice() else { panic!("an object of {} siblings", object.siblings.len()) };
+    assert!(only.value.is_empty(), "the value is here, so its length is known");
+    put_head_start(object, out);
+    put_varint(value_bytes, out);
+    put_metadata(&only.meta, out);
+}
+
+/// The length of the value of the only sibling in a head; `None` if there are several siblings.
+pub fn single_value_bytes(head: &Bytes) -> Result<Option<u64>, Corrupt> {
+    let mut r = Reader { whole: head, owner: None, at: 0 };
+    r.version(VERSION_EXPIRING)?;
+    for _ in 0..r.count(DOT_BYTES_MIN, "more clock entries than bytes")? {
+        r.skip_dot()?;
+    }
+    match r.count(SIBLING_BYTES_MIN, "more siblings than bytes")? {
+        1 => r.varint().map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn put_head_start(object: &Object, out: &mut Vec<u8>) {
+    let expires = object.siblings.iter().any(|s| s.meta.expires_secs.is_some());
+    out.extend_from_slice(&[MAGIC, if expires { VERSION_EXPIRING } else { VERSION }]);
+    put_clock(&object.clock, out);
+    put_varint(object.siblings.len() as u64, out);
 }
 
 /// Decodes an object and sorts its siblings, because earlier versions stored them in the order of
@@ -300,7 +333,8 @@ fn put_metadata(m: &Metadata, out: &mut Vec<u8>) {
         || m.val_encoding != 0
         || !m.extra.is_empty()
         || m.expires_secs.is_some()
-        || m.kind != 0;
+        || m.kind != 0
+        || m.of_kind.is_some();
     let flags = [
         (m.deleted, flag::DELETED),
         (m.dot.is_some(), flag::DOT),
@@ -363,6 +397,14 @@ fn put_rare(m: &Metadata, out: &mut Vec<u8>) {
     }
     if m.kind != 0 {
         part(rare::VALUE_KIND, &[&m.kind.to_be_bytes()]);
+    }
+    if let Some(state) = &m.of_kind {
+        let mut events = Vec::new();
+        put_clock(&state.events, &mut events);
+        part(rare::EVENTS, &[&events]);
+        if !state.summary.is_empty() {
+            part(rare::SUMMARY, &[&state.summary]);
+        }
     }
     out.push(rare::END);
 }
@@ -453,6 +495,13 @@ impl Reader<'_> {
         Ok(Dot { actor, counter, stamp_secs: self.varint()? })
     }
 
+    fn events(&mut self) -> Result<VectorClock, Corrupt> {
+        let range = self.range()?;
+        let mut inner = Reader { whole: &self.whole[..range.end], owner: self.owner, at: range.start };
+        let events = inner.clock()?;
+        if inner.at == range.end { Ok(events) } else { Err(Corrupt("bytes after the events of a value")) }
+    }
+
     fn skip_dot(&mut self) -> Result<(), Corrupt> {
         let len = usize::from(self.u8()?);
         if self.whole.len() - self.at < len {
@@ -532,6 +581,11 @@ impl Reader<'_> {
                     let kind = self.bytes()?;
                     let kind = kind[..].try_into().map(u16::from_be_bytes).ok().filter(|kind| *kind != 0);
                     m.kind = kind.ok_or(Corrupt("kind of a value"))?;
+                }
+                rare::EVENTS => m.of_kind = Some(Box::new(KindState { events: self.events()?, ..KindState::default() })),
+                rare::SUMMARY => {
+                    let state = m.of_kind.as_mut().ok_or(Corrupt("a summary without events"))?;
+                    state.summary = self.bytes()?;
                 }
                 _ => return Err(Corrupt("unknown part")),
             }

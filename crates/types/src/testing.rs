@@ -1,7 +1,7 @@
 //! Arbitrary objects for the property tests of this crate.
 
 use crate::clock::{Actor, COUNTER_MAX, Dot, VectorClock};
-use crate::object::{IndexEntry, IndexTerm, Link, Metadata, Object, Sibling};
+use crate::object::{IndexEntry, IndexTerm, KindState, Link, Metadata, Object, Sibling};
 use crate::time::UnixMicros;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -27,6 +27,8 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
     let extra = (text(), text()).prop_map(|(name, value)| {
         (Bytes::from([b"\x01x", &name[..]].concat()), Bytes::from([b"\x01", &value[..]].concat()))
     });
+    let kind_state = (prop::collection::vec(any_dot(), 0..3), text())
+        .prop_map(|(dots, summary)| KindState { events: VectorClock::from_entries(dots), summary });
     (
         (prop::option::of(text()), prop::option::of(text()), prop::option::of(text())),
         prop::option::of("[A-Za-z0-9]{2,22}".prop_map(Bytes::from)),
@@ -40,11 +42,11 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
         (
             prop::collection::vec(extra, 0..2),
             prop::option::of(any::<u32>()),
-            prop_oneof![3 => Just(0), 1 => any::<u16>()],
+            prop_oneof![3 => Just((0, None)), 1 => (1..=u16::MAX, prop::option::of(kind_state))],
         ),
     )
         .prop_map(
-            |(texts, vtag, at, links, user_meta, indexes, deleted, dot, val_encoding, (extra, expires_secs, kind))| {
+            |(texts, vtag, at, links, user_meta, indexes, deleted, dot, val_encoding, (extra, expires_secs, (kind, of_kind)))| {
                 Metadata {
                     content_type: texts.0,
                     charset: texts.1,
@@ -60,6 +62,7 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
                     extra,
                     expires_secs,
                     kind,
+                    of_kind: of_kind.map(Box::new),
                 }
             },
         )

@@ -10,6 +10,7 @@ use crate::fs::FileSystem;
 use crate::inventory::InventoryConfig;
 use crate::journal::{JournalConfig, JournalPolicy, Shared, Store};
 use crate::ledger::{LedgerConfig, TreeShared, remove_dir};
+use crate::parted::PartedStore;
 use crate::seq::SeqSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,7 +64,8 @@ impl BackendFactory for BitcaskFactory {
     fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
         let order_dir = order_dir(&self.root, partition);
         let index = |_: &std::path::Path| MemoryIndex::new(self.heads.clone(), self.orders.clone(), order_dir);
-        Ok(Arc::new(Store::<BitcaskPolicy>::open(&self.shared, partition, seqs, index)?))
+        let store = Store::<BitcaskPolicy>::open(&self.shared, partition, seqs, index)?;
+        Ok(Arc::new(PartedStore::over(Arc::new(store))))
     }
 
     fn name(&self) -> &'static str {

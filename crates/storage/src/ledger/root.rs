@@ -10,6 +10,7 @@ use crate::error::StorageError;
 use crate::fs::FileSystem;
 use crate::inventory::InventoryConfig;
 use crate::journal::{JournalConfig, JournalPolicy, Shared, Store};
+use crate::parted::PartedStore;
 use crate::seq::SeqSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,7 +56,8 @@ impl LedgerRoot {
     ) -> Result<Arc<dyn Backend>, StorageError> {
         let dir = ledger_dir(&self.root, partition);
         let index = |_: &Path| LedgerIndex::open(&dir, &self.ledgers);
-        Ok(Arc::new(Store::<P>::open(&self.journals, partition, seqs, index)?))
+        let store = Store::<P>::open(&self.journals, partition, seqs, index)?;
+        Ok(Arc::new(PartedStore::over(Arc::new(store))))
     }
 }
 

@@ -92,6 +92,16 @@ impl Backend for MultiStore {
         self.store(write.key)?.put(write)
     }
 
+    fn extend(&self, write: &Write<'_>, kept_bytes: u64, mode: ReadMode) -> Result<Appended, StorageError> {
+        let _writing = self.gate.read();
+        self.store(write.key)?.extend(write, kept_bytes, mode)
+    }
+
+    fn put_over_extended(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        let _writing = self.gate.read();
+        self.store(write.key)?.put_over_extended(write)
+    }
+
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
         let _writing = self.gate.read();
         self.store(key)?.delete(key)

@@ -68,6 +68,8 @@ struct History {
     store: Arc<dyn Backend>,
     /// The versions that the store holds, expired ones included.
     model: BTreeMap<Vec<u8>, Version>,
+    /// The keys whose bodies were extended.
+    extended: BTreeSet<Vec<u8>>,
     /// Versions that the store forgot because of their age. A start may find them again.
     forgotten: BTreeMap<Vec<u8>, Version>,
     drops: Arc<Drops>,
@@ -98,6 +100,7 @@ impl History {
             factory,
             store,
             model: BTreeMap::new(),
+            extended: BTreeSet::new(),
             forgotten: BTreeMap::new(),
             drops,
             tree: 0,
@@ -140,7 +143,9 @@ impl History {
         let tstamp_secs = self.now_secs as u32;
         let (body, has_terms) = (&[left, right], !terms.is_empty());
         let write = Write { key: &key, head: &head, body, digest, tstamp_secs, expires_secs, has_terms };
-        let appended = self.store.put(&write).unwrap();
+        let is_over_extended = self.extended.remove(&key);
+        let put = if is_over_extended { self.store.put_over_extended(&write) } else { self.store.put(&write) };
+        let appended = put.unwrap();
         let seq = appended.seq;
         let ends_secs = match (self.limit, expires_secs) {
             (Limit::Age, 0) => tstamp_secs + AGE_SECS,
@@ -152,7 +157,41 @@ impl History {
         self.forgotten.remove(&key);
         let old = self.model.insert(key.clone(), new);
         self.apply_receipt(&key, Some(appended), old.as_ref());
-        assert_eq!(self.store.last_seq(), seq);
+        assert!(self.store.last_seq() == seq || is_over_extended, "only parts are removed after a put");
+        self.apply_drops(false);
+    }
+
+    /// Adds bytes to a body, sometimes so many that it gets parts.
+    fn extend(&mut self) {
+        let (key, small) = (self.key(), self.limit == Limit::Size || self.random.below(3) > 0);
+        let bytes = self.random.below(if small { 300 } else { 12_000 }) as usize;
+        let bytes_max = if self.limit == Limit::Size { 700 } else { 60_000 };
+        let Some(old) = self.alive(&key).filter(|old| old.body.len() + bytes <= bytes_max).cloned() else { return };
+        self.writes += 1;
+        let piece = vec![self.writes as u8; bytes];
+        let (left, right) = piece.split_at(bytes / 3);
+        let digest = self.writes << 1;
+        let Version { head, expires_secs, terms, .. } = &old;
+        let write = Write {
+            key: &key,
+            head,
+            body: &[left, right],
+            digest,
+            tstamp_secs: old.tstamp_secs,
+            expires_secs: *expires_secs,
+            has_terms: !terms.is_empty(),
+        };
+        assert!(matches!(
+            self.store.extend(&write, old.body.len() as u64 + 1, ReadMode::Blocking),
+            Err(StorageError::Incomplete(_))
+        ));
+        let appended = self.store.extend(&write, old.body.len() as u64, ReadMode::Blocking).unwrap();
+        let body = [&old.body[..], &piece].concat();
+        let new = Version { body, digest, seq: appended.seq, ..old };
+        self.extended.insert(key.clone());
+        self.tree ^= leaf(&key, digest);
+        let old = self.model.insert(key.clone(), new);
+        self.apply_receipt(&key, Some(appended), old.as_ref());
         self.apply_drops(false);
     }
 
@@ -303,7 +342,8 @@ impl History {
 
     fn step(&mut self) {
         match self.random.below(100) {
-            0..40 => self.put(),
+            0..30 => self.put(),
+            30..40 => self.extend(),
             40..50 => self.delete(),
             50..54 => self.delete_if(),
             54..64 => self.read(),

@@ -14,7 +14,7 @@ mod missing;
 mod oracle;
 mod stores;
 
-use common::{NOW_SECS, Random, scratch_dir};
+use common::{NOW_SECS, Random, get, scratch_dir};
 use ledgers::Ledgers;
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
@@ -36,6 +36,8 @@ const CALLS_MAX: u64 = 500;
 const START_CALLS_MAX: u64 = 60;
 /// The most losses of power in a row, each during the start after the previous one.
 const STARTS_CUT_MAX: u64 = 3;
+/// Values are extended to at most this many bytes.
+const EXTENDED_BYTES_MAX: usize = 40_000;
 /// For each backend, without and with corrupted ledgers: its share of the crashes in per cent.
 const LIVE_SHARES: [(Kind, bool, u64); 8] = [
     (Kind::Bitcask, false, 20),
@@ -77,8 +79,9 @@ impl Disk {
     }
 }
 
-/// Runs operations until the power is cut or `steps` are done.
-fn work(disk: &Disk, store: &dyn Backend, oracle: &mut Oracle, random: &mut Random, steps: u64) {
+/// Runs operations until the power is cut or `steps` are done. With `extends`, some of them add to
+/// values.
+fn work(disk: &Disk, store: &dyn Backend, oracle: &mut Oracle, random: &mut Random, steps: u64, extends: bool) {
     let mut snapshots = Vec::new();
     for step in 0..steps {
         if disk.fs.is_off() {
@@ -86,6 +89,17 @@ fn work(disk: &Disk, store: &dyn Backend, oracle: &mut Oracle, random: &mut Rand
         }
         let key = key_of(random.below(key_count()));
         match random.below(100) {
+            0..15 if extends => {
+                let Ok(Some(value)) = get(store, &key) else { continue };
+                let length = random.below(9000) as usize;
+                if value.len() + length > EXTENDED_BYTES_MAX {
+                    continue;
+                }
+                let added = format!("+{step}.{}", "y".repeat(length)).into_bytes();
+                let seq = oracle::extend(store, &key, &value, &added).ok().map(|appended| appended.seq);
+                oracle.record(&key, seq, Some([value, added].concat()));
+                sync_if_configured(store, oracle, seq);
+            }
             0..55 => {
                 let length = random.below(500) as usize;
                 let value = format!("{step}.{}.{}", random.below(1000), "x".repeat(length)).into_bytes();
@@ -175,7 +189,7 @@ fn live(seed: u64, options: Options, corrupts_ledgers: bool, totals: &Totals) {
         disk.fs.cut_power_at(1 + random.below(CALLS_MAX));
         if let Some(store) = disk.open() {
             // What a start found is durable, as `check_seqs` checks.
-            work(&disk, &*store, &mut oracle, &mut random, 200);
+            work(&disk, &*store, &mut oracle, &mut random, 200, true);
             totals.merges.fetch_add(store.status().merges, Ordering::Relaxed);
         }
         let durable = if loss == Loss::Nothing { oracle.acknowledged } else { oracle.synced_seq };
@@ -343,7 +357,7 @@ fn power_may_go_at_every_call() {
         let options = Options::of_seed(kind, SyncStrategy::None, 0);
         let run = |disk: &Disk, oracle: &mut Oracle| {
             let Some(store) = disk.open() else { return };
-            work(disk, &*store, oracle, &mut Random::new(7), 60);
+            work(disk, &*store, oracle, &mut Random::new(7), 60, true);
             for _ in 0..6 {
                 let _ = store.maintain(NOW_SECS);
             }

@@ -144,7 +144,7 @@ fn promised_ids(inventory: &[u8]) -> Vec<u32> {
 /// Opens the store and works with it. The last writes are in the inventory.
 fn run(disk: &Disk, oracle: &mut Oracle, random: &mut Random, when: &str) -> Arc<dyn Backend> {
     let store = disk.must_open(when);
-    work(disk, &*store, oracle, random, STEPS);
+    work(disk, &*store, oracle, random, STEPS, false);
     store.maintain(NOW_SECS).unwrap();
     store.maintain(NOW_SECS).unwrap();
     // Few enough that a tree of leveldb is not written, because its journal would then be removed.

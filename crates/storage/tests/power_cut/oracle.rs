@@ -30,6 +30,15 @@ pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, St
     store.put(&Write { key, head: &head, body, digest, tstamp_secs, expires_secs: 0, has_terms: has_terms(value) })
 }
 
+/// Adds bytes to a value.
+pub fn extend(store: &dyn Backend, key: &[u8], value: &[u8], added: &[u8]) -> Result<Appended, StorageError> {
+    let whole = [value, added].concat();
+    let (head, body, digest) = (head_of(&whole), &[added], digest_of(&whole));
+    let (tstamp_secs, has_terms) = (crate::common::NOW_SECS as u32, has_terms(&whole));
+    let write = Write { key, head: &head, body, digest, tstamp_secs, expires_secs: 0, has_terms };
+    store.extend(&write, value.len() as u64, ReadMode::Blocking)
+}
+
 /// Reads everything that has an order, and ignores the results.
 pub fn read_in_order(store: &dyn Backend) {
     for bucket in BUCKETS {

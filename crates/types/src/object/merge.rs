@@ -8,6 +8,10 @@
 //! * Copies with equal clocks have equal siblings, unless they come from elsewhere (an import, a
 //!   forged clock). Then all siblings stay, except that those without a dot go if the other copy
 //!   has dots alone: a client that sends a version again (`asis`) knows its clock and not its dots.
+//! * A value of a kind ([`Sibling::is_of_a_kind`]) has many events. It stays beside a concurrent copy
+//!   that has not seen all of them. Whoever knows the kind makes one value of several. Which of its
+//!   events were deleted beside further ones can depend on the order of merges. Copies with equal
+//!   clocks then have values of different events, and their merge has both.
 //! * Of two copies without a clock (`write_once`) the one with the larger [`UnclockedRank`] stays.
 //!
 //! Invariant: for copies that coordinators have made, and copies merged from them, the result does
@@ -124,6 +128,8 @@ impl Object {
     /// one event the larger one stays: that of a head, which has no value, is the smaller one.
     fn add(&mut self, sibling: Sibling) -> bool {
         match self.siblings.iter_mut().find(|mine| mine.is_same_as(&sibling)) {
+            // The bytes of a value of a kind say nothing, but a head has none.
+            Some(mine) if mine.is_of_a_kind() && !mine.value.is_empty() => return false,
             Some(mine) if order::compare(mine, &sibling).is_lt() => *mine = sibling,
             Some(_) => return false,
             None => self.siblings.push(sibling),
@@ -133,17 +139,26 @@ impl Object {
 }
 
 impl Sibling {
-    /// Whether the sibling stays beside a concurrent copy. It goes if that copy has seen its event
+    /// Whether the sibling stays beside a concurrent copy. It goes if that copy has seen its events
     /// and no longer has it.
     fn outlives(&self, other: &Object) -> bool {
+        if self.is_of_a_kind() {
+            let events = self.events();
+            let has_it = |s: &Self| s.meta.kind == self.meta.kind && s.events().descends(&events);
+            return !other.clock.descends(&events) || other.siblings.iter().any(has_it);
+        }
         match &self.meta.dot {
             Some(dot) if other.clock.contains(dot) => other.siblings.iter().any(|s| s.same_event(self)),
             _ => true,
         }
     }
 
-    /// Values of different events are different values, even if their bytes are equal.
+    /// Values of different events are different values, even if their bytes are equal. Values of a
+    /// kind with the same events are the same value, even if their bytes differ.
     fn is_same_as(&self, other: &Self) -> bool {
+        if self.is_of_a_kind() || other.is_of_a_kind() {
+            return self.meta.kind == other.meta.kind && self.events().same_events(&other.events());
+        }
         match (&self.meta.dot, &other.meta.dot) {
             (Some(mine), Some(theirs)) => mine.same_event(theirs),
             _ => self.same_content(other),

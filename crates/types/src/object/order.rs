@@ -71,6 +71,8 @@ fn entries(meta: &Metadata) -> SmallVec<[Entry<'_>; 16]> {
         extra,
         expires_secs,
         kind,
+        // The events and the summary of a value of a kind do not count.
+        of_kind: _,
     } = meta;
     let mut out = SmallVec::new();
     out.extend((!links.is_empty()).then_some(Entry::Links(links)));

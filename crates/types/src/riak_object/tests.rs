@@ -137,7 +137,7 @@ fn with_valid_terms(mut object: Object) -> Object {
 /// Riak knows no kinds of values.
 fn riak_object() -> impl Strategy<Value = Object> {
     any_object().prop_map(|mut object| {
-        object.siblings.iter_mut().for_each(|sibling| sibling.meta.kind = 0);
+        object.siblings.iter_mut().for_each(|s| (s.meta.kind, s.meta.of_kind) = (0, None));
         object.order_siblings();
         object
     })

@@ -200,9 +200,31 @@ fn what_this_version_does_not_know_is_refused() {
     assert_eq!(decode(b"\x4e\x01\0\0"), Err(Corrupt("wrong first byte")));
     assert_eq!(decode(b"\x4f\x03\0\0"), Err(Corrupt("written by a newer version")));
     assert_eq!(decode(b"\x4f\x01\0\x01\0\x40"), Err(Corrupt("unknown flag")));
-    assert_eq!(decode(b"\x4f\x01\0\x01\0\x20\x0b\0"), Err(Corrupt("unknown part")));
+    assert_eq!(decode(b"\x4f\x01\0\x01\0\x20\x0d\0"), Err(Corrupt("unknown part")));
     assert_eq!(decode(b"\x4f\x01\0\x01\0\x20\x0a\0"), Err(Corrupt("kind of a value")));
     assert_eq!(decode(b"\x4f\x02\0\x01\0\x20\x09\x03abc\0"), Err(Corrupt("time of expiry")));
+}
+
+/// A value of a kind that has grown: the head tells the length of a value that is not beside it.
+const GROWN_HEAD: &[u8] = b"\x4f\x01\x01\x03abc\x05\x80\x80\xd2\xcb\xe7\x01\x01\
+    \xac\x02\x20\x0a\x02\x00\x07\x0b\x05\x01\x01a\x02\x00\x0c\x03sum\x00";
+
+#[test]
+fn heads_of_grown_values_stay_readable() {
+    let events = VectorClock::from_entries([Dot { actor: Actor::new(b"a"), counter: 2, stamp_secs: 0 }]);
+    let state = KindState { events, summary: Bytes::from_static(b"sum") };
+    let meta = Metadata { kind: 7, of_kind: Some(Box::new(state)), ..Metadata::default() };
+    let object = Object { clock: version_1_object().clock, siblings: vec![Sibling { value: Bytes::new(), meta }] };
+    let mut head = Vec::new();
+    encode_head_of_length(&object, 300, &mut head);
+    assert_eq!(head, GROWN_HEAD);
+    let head = Bytes::from(head);
+    assert_eq!(single_value_bytes(&head), Ok(Some(300)));
+    assert_eq!(decode(&head, None), Ok(object.clone()));
+    assert!(decode(&head, Some(&Bytes::from_static(b"short"))).is_err());
+    let whole = decode(&head, Some(&Bytes::from(vec![1; 300]))).unwrap();
+    assert_eq!(encoded(&whole).0, GROWN_HEAD);
+    assert_eq!(single_value_bytes(&Bytes::from_static(VERSION_1_HEAD)), Ok(None), "it has two siblings");
 }
 
 #[test]
