@@ -205,15 +205,16 @@ pub trait Backend: Send + Sync {
     /// crash of the process, but not necessarily of the machine.
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError>;
 
-    /// Appends a version whose body is that of the current version, which has `kept_bytes`, followed
-    /// by `write.body`. A store on disk does not write the kept bytes anew each time (`parted`). A
-    /// version that was extended is replaced with [`put_over_extended`](Self::put_over_extended).
+    /// Appends a version whose body is that of the current version, which has `kept_bytes`,
+    /// followed by `write.body`. A store on disk does not write the kept bytes anew each time
+    /// (`parted`). A version that was extended is replaced with
+    /// [`put_over_extended`](Self::put_over_extended).
     fn extend(&self, write: &Write<'_>, kept_bytes: u64, mode: ReadMode) -> Result<Appended, StorageError> {
         extend_whole(self, write, kept_bytes, mode)
     }
 
-    /// [`put`](Self::put) in place of a version that may have been extended, or that cannot be read,
-    /// so that nothing of it stays. Waits for the disk if there are such versions.
+    /// [`put`](Self::put) in place of a version that may have been extended, or that cannot be
+    /// read, so that nothing of it stays. Waits for the disk if there are such versions.
     fn put_over_extended(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         self.put(write)
     }

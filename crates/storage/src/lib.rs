@@ -2,8 +2,9 @@
 //!
 //! What it is: the backends `bitcask`, `leveled`, `leveldb` and `memory`; `multi`, which puts
 //! several of them behind one store; the `journal` and the ledger that the backends on disk are
-//! built from; bodies that grow in `parted`; the inventory that finds missing files; the verification and repair of stores; and
-//! the file system behind a trait, with a simulated one that tests can break.
+//! built from; bodies that grow in `parted`; the inventory that finds missing files; the
+//! verification and repair of stores; and the file system behind a trait, with a simulated one that
+//! tests can break.
 //!
 //! What it is not: this crate does not know clocks, siblings, bucket properties or quorums. Keys,
 //! heads, bodies and digests come from the layer above and are opaque bytes and numbers here.

@@ -582,7 +582,9 @@ impl Reader<'_> {
                     let kind = kind[..].try_into().map(u16::from_be_bytes).ok().filter(|kind| *kind != 0);
                     m.kind = kind.ok_or(Corrupt("kind of a value"))?;
                 }
-                rare::EVENTS => m.of_kind = Some(Box::new(KindState { events: self.events()?, ..KindState::default() })),
+                rare::EVENTS => {
+                    m.of_kind = Some(Box::new(KindState { events: self.events()?, ..KindState::default() }))
+                }
                 rare::SUMMARY => {
                     let state = m.of_kind.as_mut().ok_or(Corrupt("a summary without events"))?;
                     state.summary = self.bytes()?;

@@ -46,7 +46,18 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
         ),
     )
         .prop_map(
-            |(texts, vtag, at, links, user_meta, indexes, deleted, dot, val_encoding, (extra, expires_secs, (kind, of_kind)))| {
+            |(
+                texts,
+                vtag,
+                at,
+                links,
+                user_meta,
+                indexes,
+                deleted,
+                dot,
+                val_encoding,
+                (extra, expires_secs, (kind, of_kind)),
+            )| {
                 Metadata {
                     content_type: texts.0,
                     charset: texts.1,

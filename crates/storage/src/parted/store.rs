@@ -22,8 +22,8 @@ use tracing::warn;
 const PLAIN_BYTES_MAX: u64 = 8 << 10;
 /// The tail becomes a part when it has more bytes.
 const TAIL_BYTES_MAX: usize = 8 << 10;
-/// How many replaced versions wait at most for the removal of their parts. The sweep finds the parts
-/// of further ones.
+/// How many replaced versions wait at most for the removal of their parts. The sweep finds the
+/// parts of further ones.
 const REPLACED_MAX: usize = 10_000;
 /// How often a read looks anew because the version was replaced while its parts were read.
 const READS_MAX: usize = 16;
@@ -206,7 +206,12 @@ impl PartedStore {
     fn begin_parts(&self, write: &Write<'_>, whole: &Bytes) -> Result<Appended, StorageError> {
         let generation = self.inner.last_seq() + 1;
         let directory = self.put_part(write.key, Directory { generation, parts: 0, bytes: 0 }, &[whole])?;
-        self.inner.put(&Write { head: &directory.head_record(write.head), ..*write })
+        self.put_head_record(&Write { head: &directory.head_record(write.head), ..*write })
+    }
+
+    /// Puts a head record after its newest part, which is garbage if this fails.
+    fn put_head_record(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        self.inner.put(write).inspect_err(|_| self.is_sweep_due.store(true, Ordering::Relaxed))
     }
 }
 
@@ -311,11 +316,15 @@ impl Backend for PartedStore {
                 pieces.push(&tail);
                 pieces.extend_from_slice(write.body);
                 if tail.len() + added <= TAIL_BYTES_MAX {
-                    return self.inner.put(&Write { head: &directory.head_record(write.head), body: &pieces, ..*write });
+                    return self.inner.put(&Write {
+                        head: &directory.head_record(write.head),
+                        body: &pieces,
+                        ..*write
+                    });
                 }
                 may_wait(mode)?;
                 let directory = self.put_part(write.key, directory, &pieces)?;
-                self.inner.put(&Write { head: &directory.head_record(write.head), body: &[], ..*write })
+                self.put_head_record(&Write { head: &directory.head_record(write.head), body: &[], ..*write })
             }
         }
     }

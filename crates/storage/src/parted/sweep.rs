@@ -48,6 +48,10 @@ pub(super) fn count(store: &dyn Backend) -> Result<u64, StorageError> {
 impl PartedStore {
     /// Goes on with a sweep that is due, for a bounded number of parts.
     pub(super) fn sweep_some(&self, now_secs: u64) -> Result<(), StorageError> {
+        self.sweep_batch(now_secs).inspect_err(|_| self.is_sweep_due.store(true, Ordering::Relaxed))
+    }
+
+    fn sweep_batch(&self, now_secs: u64) -> Result<(), StorageError> {
         let Some(mut sweep) = self.sweep.try_lock() else { return Ok(()) };
         let Some(mut parts) = self.begin_or_go_on(&mut sweep, now_secs)? else { return Ok(()) };
         let batch = match parts.next(&PARTS, Detail::Keys, BATCH) {
@@ -58,10 +62,6 @@ impl PartedStore {
             }
             batch => batch?,
         };
-        if !batch.is_empty() {
-            // What replaced the versions of these parts must be durable before the parts go.
-            self.inner.sync(self.inner.last_seq())?;
-        }
         for part in &batch {
             sweep.removed += u64::from(self.remove_if_garbage(&part.key)?);
         }
@@ -89,18 +89,32 @@ impl PartedStore {
     /// Removes a part if its object's head record does not name it. If that record cannot be read,
     /// the part stays.
     fn remove_if_garbage(&self, part: &[u8]) -> Result<bool, StorageError> {
-        let Some((key, generation, number)) = split_part_key(part) else { return Ok(false) };
+        if self.is_named(part) {
+            return Ok(false);
+        }
         // No head record is about to name the part while this is held.
         let _deciding = self.changes.write();
-        let head = self.inner.head_with_expired(key, ReadMode::Blocking);
-        let directory = match head.and_then(|head| head.map(Found::of).transpose()) {
-            Ok(found) => found.and_then(|found| found.directory()),
-            Err(_) => return Ok(false),
-        };
-        if directory.is_some_and(|named| named.generation == generation && number < named.parts) {
+        if self.is_named(part) {
             return Ok(false);
+        }
+        // A loss of power must not bring back a version whose part is gone.
+        let last = self.inner.last_seq();
+        if !self.inner.is_synced(last) {
+            self.inner.sync(last)?;
         }
         self.remove_part(part)?;
         Ok(true)
+    }
+
+    /// Whether a head record names a part, or may name it because it cannot be read.
+    fn is_named(&self, part: &[u8]) -> bool {
+        let Some((key, generation, number)) = split_part_key(part) else { return true };
+        let head = self.inner.head_with_expired(key, ReadMode::Blocking);
+        match head.and_then(|head| head.map(Found::of).transpose()) {
+            Ok(found) => found
+                .and_then(|found| found.directory())
+                .is_some_and(|named| named.generation == generation && number < named.parts),
+            Err(_) => true,
+        }
     }
 }

@@ -54,6 +54,8 @@ fn join(object: &mut Object) {
 struct World {
     copies: [Object; REPLICAS],
     events: u8,
+    /// How often each replica has begun to use another actor.
+    epochs: [u8; REPLICAS],
 }
 
 impl World {
@@ -71,7 +73,7 @@ impl World {
                 let mut value = if is_delete { Sibling::tombstone() } else { Sibling::new(vec![0, self.events]) };
                 value.meta.last_modified = Some(UnixMicros(self.events.into()));
                 let sent = Object { clock: self.copies[read].clock.clone(), siblings: vec![value] };
-                let actor = Actor::new(&[replica as u8 + 1]);
+                let actor = Actor::new(&[replica as u8 + 1, self.epochs[replica]]);
                 let local = std::mem::take(&mut self.copies[replica]);
                 let local = (!local.clock.is_empty()).then_some(local);
                 self.copies[replica] = Object::coordinate(local, sent, &actor, UnixMicros(1), true);
@@ -83,7 +85,14 @@ impl World {
         self.events += 1;
         let (event, copy) = (self.events, &mut self.copies[replica]);
         join(copy);
-        let dot = copy.clock.increment(&Actor::new(&[replica as u8 + 1]), UnixMicros(1));
+        let value = copy.siblings.iter().find(|s| s.is_of_a_kind()).map(|s| s.events().into_owned());
+        let actor = |epoch: u8| Actor::new(&[replica as u8 + 1, epoch]);
+        let is_all_there = |actor: &Actor| value.unwrap_or_default().counter(actor) == copy.clock.counter(actor);
+        // An actor whose other events were deleted is not used for the value.
+        if !is_all_there(&actor(self.epochs[replica])) {
+            self.epochs[replica] += 1;
+        }
+        let dot = copy.clock.increment(&actor(self.epochs[replica]), UnixMicros(1));
         copy.siblings.retain(|s| !s.meta.deleted);
         if !copy.siblings.iter().any(Sibling::is_of_a_kind) {
             copy.siblings.push(Sibling { meta: Metadata { kind: KIND, ..Metadata::default() }, ..Sibling::default() });

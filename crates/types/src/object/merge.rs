@@ -8,10 +8,10 @@
 //! * Copies with equal clocks have equal siblings, unless they come from elsewhere (an import, a
 //!   forged clock). Then all siblings stay, except that those without a dot go if the other copy
 //!   has dots alone: a client that sends a version again (`asis`) knows its clock and not its dots.
-//! * A value of a kind ([`Sibling::is_of_a_kind`]) has many events. It stays beside a concurrent copy
-//!   that has not seen all of them. Whoever knows the kind makes one value of several. Which of its
-//!   events were deleted beside further ones can depend on the order of merges. Copies with equal
-//!   clocks then have values of different events, and their merge has both.
+//! * A value of a kind ([`Sibling::is_of_a_kind`]) has many events. It stays beside a concurrent
+//!   copy that has not seen all of them. Whoever knows the kind makes one value of several. Which
+//!   of its events were deleted beside further ones can depend on the order of merges. Copies with
+//!   equal clocks then have values of different events, and their merge has both.
 //! * Of two copies without a clock (`write_once`) the one with the larger [`UnclockedRank`] stays.
 //!
 //! Invariant: for copies that coordinators have made, and copies merged from them, the result does
@@ -127,9 +127,14 @@ impl Object {
     /// Adds a sibling unless it is there. Returns whether that changed anything. Of two siblings of
     /// one event the larger one stays: that of a head, which has no value, is the smaller one.
     fn add(&mut self, sibling: Sibling) -> bool {
-        match self.siblings.iter_mut().find(|mine| mine.is_same_as(&sibling)) {
+        let has_it = |mine: &Sibling| {
+            mine.meta.kind == sibling.meta.kind && !mine.value.is_empty() && mine.events().descends(&sibling.events())
+        };
+        if sibling.is_of_a_kind() && self.siblings.iter().any(has_it) {
             // The bytes of a value of a kind say nothing, but a head has none.
-            Some(mine) if mine.is_of_a_kind() && !mine.value.is_empty() => return false,
+            return false;
+        }
+        match self.siblings.iter_mut().find(|mine| mine.is_same_as(&sibling)) {
             Some(mine) if order::compare(mine, &sibling).is_lt() => *mine = sibling,
             Some(_) => return false,
             None => self.siblings.push(sibling),

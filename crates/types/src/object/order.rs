@@ -16,7 +16,7 @@ impl Object {
     ///
     /// An object of one sibling costs one comparison of a length. Siblings that are already sorted
     /// are compared once.
-    pub(crate) fn order_siblings(&mut self) {
+    pub fn order_siblings(&mut self) {
         if self.siblings.len() > 1 && !self.siblings.is_sorted_by(|a, b| compare(a, b).is_le()) {
             self.siblings.sort_by(compare);
         }
