@@ -1,4 +1,4 @@
-//! Ombak's own bytes of states, deltas and records: what stores hold and nodes send.
+//! Ombak's own bytes of states, deltas and summaries: what stores hold and nodes send.
 //!
 //! What it is: a compact form that is read without copying names. Bytes begin with a version. An
 //! actor is written once, and by its number afterwards; whole numbers have as many bytes as they
@@ -8,15 +8,13 @@
 //!
 //! ```text
 //! state   = 01, kind, content           kind = 1 counter, 2 set, 3 map, 4 gset, 5 hll
-//! record  = 01, object clock, event, kind, delta
+//! delta   = 01, kind, delta
 //! change  = 01, 1, kind, request, 0 | 1 clock | 2, state without its version
-//! log     = 01, kind, folded, sealed, copy (object clocks), clock, precision or 0, segments,
-//!           sealed bytes, tail*
+//! summary = 01, kind, clock, precision or 0, bytes of the base, bytes of the deltas
 //! number  = LEB128                      text = number of bytes, bytes
 //! X*      = number of X, X …
 //! actor   = its number; the first time followed by its text
 //! dot     = actor, number               clock = dot*
-//! event   = actor, number, time         object clock = event*
 //! tally   = added, subtracted           assignment = time (µs), text
 //! counter = (actor, tally)*
 //! members = (text, dot*)*

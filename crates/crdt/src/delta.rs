@@ -1,6 +1,8 @@
 //! What a request changed in a value of any data type.
 
-use crate::{Clock, CounterDelta, GSet, GSetDelta, HllDelta, MapDelta, Precision, Request, Set, SetDelta};
+use crate::codec;
+use crate::{BadBytes, Clock, CounterDelta, GSet, GSetDelta, HllDelta, MapDelta, Precision, Request, Set, SetDelta};
+use bytes::Bytes;
 use ombak_types::Actor;
 use ombak_types::props::DataType;
 
@@ -29,6 +31,19 @@ impl Delta {
             Self::Map(_) => DataType::Map,
             Self::Hll(_) => DataType::Hll,
         }
+    }
+
+    /// The bytes in a store or a message.
+    pub fn to_bytes(&self) -> Bytes {
+        codec::encode(self)
+    }
+
+    /// Reads such bytes.
+    ///
+    /// # Errors
+    /// The bytes are not a delta, or one of a version that is not known.
+    pub fn from_bytes(bytes: &Bytes) -> Result<Self, BadBytes> {
+        codec::decode(bytes)
     }
 
     /// What the delta builds on and what a value has seen when it is merged; `None` for types that

@@ -32,14 +32,13 @@ mod field;
 mod gset;
 mod hll;
 mod json;
-mod log;
 mod map;
 mod members;
-mod record;
 mod request;
 mod riak;
 mod set;
 mod state;
+mod summary;
 #[cfg(test)]
 mod testing;
 
@@ -53,10 +52,9 @@ pub use field::{Field, FieldType};
 pub use gset::{GSet, GSetDelta};
 pub use hll::{Hll, HllDelta, Precision};
 pub use json::{BadJson, request_from_json, value_to_json};
-pub use log::{BadLog, INLINE_BYTES_MAX, LOG_BYTES_MIN, LOG_PART, Lacks, Log, Offered, TAIL_BYTES_MAX};
 pub use map::{FieldOp, FieldValue, MAP_DEPTH_MAX, Map, MapDelta, MapOp};
-pub use record::Record;
 pub use request::Request;
 pub use riak::{RiakCounter, RiakValue};
 pub use set::{Set, SetDelta, SetOp};
 pub use state::{State, Value};
+pub use summary::{ADDED_BYTES_MIN, ADDED_PART, Summary};

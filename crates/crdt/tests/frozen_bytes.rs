@@ -1,14 +1,13 @@
-//! The bytes of states, records and logs stay readable: they are compared with those that the
+//! The bytes of states, deltas and summaries stay readable: they are compared with those that the
 //! version of their first release writes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use bytes::Bytes;
-use ombak_crdt::{Clock, Delta, Field, FieldOp, FieldType, Log, MapOp, Precision, Record, Request, SetOp, State};
+use ombak_crdt::{Clock, Delta, Field, FieldOp, FieldType, MapOp, Precision, Request, SetOp, State, Summary};
 use ombak_fixtures::FrozenMessages;
-use ombak_types::clock::Dot;
+use ombak_types::Actor;
 use ombak_types::props::DataType;
-use ombak_types::{Actor, VectorClock};
 
 fn actor(name: &str) -> Actor {
     Actor::new(name.as_bytes())
@@ -65,36 +64,33 @@ fn requests(kind: DataType) -> Vec<(&'static str, Request, Option<Clock>)> {
     }
 }
 
-fn dot(name: &str, counter: u64) -> Dot {
-    Dot { actor: actor(name), counter, stamp_secs: 63_900_000_000 }
-}
-
 #[test]
 fn the_bytes_of_version_1_stay() {
     let mut frozen = FrozenMessages::open(env!("CARGO_MANIFEST_DIR"), 2, "datatypes");
     for kind in DataType::ALL {
         let mut state = State::new(kind, Precision::new(4).unwrap());
-        let mut log = Log::new(VectorClock::from_entries([dot("one", 4)]), &state);
+        let mut summary = Summary::of(&state, 300);
         for (number, (name, request, context)) in (1..).zip(requests(kind)) {
             let delta: Delta = state.delta(&request, &actor(name), context.as_ref()).unwrap();
             state.merge_delta(&delta).unwrap();
-            let record = Record { before: log.clock().clone(), dot: dot(name, 4 + number), delta };
-            log.offer(&record);
-            if number == 1 {
-                log.seal();
-            }
-            let name = format!("record {number} of a {}", kind.name());
+            assert!(summary.add(&delta, 40));
+            let name = format!("delta {number} of a {}", kind.name());
             frozen.check(
                 &name,
-                &record,
-                |record| record.to_bytes().into(),
-                |bytes| Record::from_bytes(&bytes.to_vec().into()),
+                &delta,
+                |delta| delta.to_bytes().into(),
+                |bytes| Delta::from_bytes(&bytes.to_vec().into()),
             );
         }
         let name = format!("state of a {}", kind.name());
         frozen.check(&name, &state, |state| state.to_bytes().into(), |bytes| State::from_bytes(&bytes.to_vec().into()));
-        let name = format!("log of a {}", kind.name());
-        frozen.check(&name, &log, |log| log.to_bytes().into(), |bytes| Log::from_bytes(&bytes.to_vec().into()));
+        let name = format!("summary of a {}", kind.name());
+        frozen.check(
+            &name,
+            &summary,
+            |summary| summary.to_bytes().into(),
+            |bytes| Summary::from_bytes(&bytes.to_vec().into()),
+        );
     }
     frozen.end();
 }

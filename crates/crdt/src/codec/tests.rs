@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::testing::{actor, requests};
-use crate::{Delta, Log, Precision, Record, State};
-use ombak_types::VectorClock;
-use ombak_types::clock::Dot;
+use crate::{Delta, Precision, State, Summary};
 use ombak_types::props::DataType;
 use proptest::prelude::*;
 
@@ -36,27 +34,20 @@ fn no_request(kind: DataType) -> crate::Request {
     }
 }
 
-fn record_of(delta: Delta) -> Record {
-    let dot = |counter| Dot { actor: actor(1), counter, stamp_secs: 63_000_000_000 };
-    Record { before: VectorClock::from_entries([dot(6)]), dot: dot(7), delta }
-}
-
 proptest! {
     #[test]
     fn what_is_written_is_read((state, delta) in values()) {
         prop_assert_eq!(State::from_bytes(&state.to_bytes()), Ok(state.clone()));
-        let record = record_of(delta);
-        prop_assert_eq!(Record::from_bytes(&record.to_bytes()), Ok(record.clone()));
-        let mut log = Log::new(record.before.clone(), &state);
-        log.offer(&record);
-        prop_assert_eq!(Log::from_bytes(&log.to_bytes()), Ok(log.clone()));
+        prop_assert_eq!(Delta::from_bytes(&delta.to_bytes()), Ok(delta));
+        let summary = Summary::of(&state, 300);
+        prop_assert_eq!(Summary::from_bytes(&summary.to_bytes()), Ok(summary));
     }
 
     #[test]
     fn damaged_bytes_are_an_error_or_a_sound_value(
         (state, delta) in values(), flips in prop::collection::vec(any::<(prop::sample::Index, u8)>(), 1..4), cut in any::<prop::sample::Index>(),
     ) {
-        for bytes in [state.to_bytes(), record_of(delta).to_bytes()] {
+        for bytes in [state.to_bytes(), delta.to_bytes(), Summary::of(&state, 300).to_bytes()] {
             let mut bytes = bytes.to_vec();
             for (at, value) in &flips {
                 let at = at.index(bytes.len());
@@ -69,9 +60,9 @@ proptest! {
                 merged.merge(&state).unwrap();
                 prop_assert_eq!(merged, state);
             }
-            let _ = Record::from_bytes(&damaged);
+            let _ = (Delta::from_bytes(&damaged), Summary::from_bytes(&damaged));
             let cut = damaged.slice(..cut.index(damaged.len()));
-            let _ = (State::from_bytes(&cut), Record::from_bytes(&cut), Log::from_bytes(&cut));
+            let _ = (State::from_bytes(&cut), Delta::from_bytes(&cut), Summary::from_bytes(&cut));
         }
     }
 
