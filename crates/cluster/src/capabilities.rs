@@ -17,8 +17,9 @@ pub const RING_CHANGES: &str = "ring-changes.1";
 pub const LOCATIONS: &str = "locations.1";
 
 /// The node knows values of data types, and puts that are operations on them
-/// (docs/design/datatypes.md).
-pub const DATA_TYPES: &str = "data-types.1";
+/// (docs/design/datatypes.md). Programs of a short time before the first release said 1: they
+/// know no additions to values.
+pub const DATA_TYPES: &str = "data-types.2";
 
 /// The node knows registered functions in the metadata.
 pub const FUNCTIONS: &str = "functions.1";

@@ -3,7 +3,6 @@
 //! Riak has no names for sets that only grow. They are counted with all other requests, and not by
 //! their type.
 
-use ombak_crdt::State;
 use ombak_runtime::Runtime;
 use ombak_stats::{Feature, Figure, Histogram, KindCounts, Number, Spiral};
 use ombak_types::props::DataType;
@@ -121,15 +120,16 @@ impl Counts {
         self.clock.now()
     }
 
-    /// Records that a value was changed to this one, which takes so many bytes.
-    pub(crate) fn updated(&self, state: &State, bytes: usize, began: Instant) {
-        let Some(counts) = self.of(state.kind()) else { return };
+    /// Records that a value was changed, which takes so many bytes afterwards, and which so many
+    /// actors have changed if its type knows them.
+    pub(crate) fn updated(&self, kind: DataType, actors: Option<usize>, bytes: usize, began: Instant) {
+        let Some(counts) = self.of(kind) else { return };
         counts.updates.add(1);
         counts.update_time.record(self.micros_since(began));
-        if let (Some(actors), Some(count)) = (&counts.actors, state.actor_count()) {
+        if let (Some(actors), Some(count)) = (&counts.actors, actors) {
             actors.record(count as u64);
         }
-        if state.kind() == DataType::Hll {
+        if kind == DataType::Hll {
             self.hll_bytes.add(bytes as u64);
             self.hll_size.record(bytes as u64);
         }

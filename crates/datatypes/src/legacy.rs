@@ -72,7 +72,8 @@ fn merged(mut one: Counter, other: Counter) -> Counter {
 fn sibling(counter: Counter, meta: Metadata) -> Sibling {
     let value = RiakValue::Counter(counter, RiakCounter::Legacy);
     let content_type = Some(Bytes::from_static(value.content_type().as_bytes()));
-    Sibling { value: value.to_bytes(), meta: Metadata { content_type, ..meta } }
+    // It is a plain value, with one event.
+    Sibling { value: value.to_bytes(), meta: Metadata { content_type, of_kind: None, ..meta } }
 }
 
 impl ValueKind for LegacyCounters {
@@ -105,7 +106,7 @@ impl ValueKind for LegacyCounters {
         *values = others;
         let counter = self.merge_counted(counters.iter()).unwrap_or_default();
         let state = change.apply(State::Counter(counter), &event.actor).map_err(refused)?;
-        self.counts.updated(&state, 0, began);
+        self.counts.updated(state.kind(), state.actor_count(), 0, began);
         match state {
             State::Counter(counter) => Ok(sibling(counter, merged_meta(&counters))),
             _ => Err(Error::Unsupported("a counter stays a counter".into())),

@@ -15,10 +15,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod counts;
+mod form;
 mod legacy;
 mod sibling;
 mod typed;
 
+pub use form::WHOLE_BYTES_MAX;
 pub use legacy::{LegacyCounters, legacy_counter, legacy_put};
 pub use typed::{TypedValues, state_of, typed_put};
 
@@ -34,6 +36,11 @@ pub fn kinds() -> Vec<Arc<dyn ValueKind>> {
 
 /// The kinds of a node whose time comes from `clock`.
 pub fn kinds_in(clock: Arc<dyn Runtime>) -> Vec<Arc<dyn ValueKind>> {
+    kinds_with(clock, WHOLE_BYTES_MAX)
+}
+
+/// The same. Values of up to `whole_bytes_max` are written as a whole with each update.
+pub fn kinds_with(clock: Arc<dyn Runtime>, whole_bytes_max: usize) -> Vec<Arc<dyn ValueKind>> {
     let counts = Arc::new(Counts::new(clock));
-    vec![Arc::new(TypedValues::new(counts.clone())), Arc::new(LegacyCounters::new(counts))]
+    vec![Arc::new(TypedValues::new(counts.clone(), whole_bytes_max)), Arc::new(LegacyCounters::new(counts))]
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ombak_crdt::{BadBytes, Change, Refusal};
-use ombak_types::{Error, Metadata, Sibling, StoreFailure, StoreFailureKind};
+use ombak_types::{Error, KindState, Metadata, Sibling, StoreFailure, StoreFailureKind, VectorClock};
 
 /// The metadata of a value that is merged of several: that of the newest. The tag names all of
 /// them, so that it changes with each of them.
@@ -13,7 +13,10 @@ pub fn merged_meta(siblings: &[Sibling]) -> Metadata {
     tags.sort_unstable();
     tags.dedup();
     let vtag = if tags.is_empty() { None } else { Some(Bytes::from(tags.join(&b'-'))) };
-    Metadata { vtag, ..newest.meta.clone() }
+    let mut events = VectorClock::new();
+    siblings.iter().for_each(|sibling| events.merge(&sibling.events()));
+    let of_kind = Some(Box::new(KindState { events, summary: Bytes::new() }));
+    Metadata { vtag, of_kind, ..newest.meta.clone() }
 }
 
 /// The change that an operation carries.

@@ -1,19 +1,17 @@
 //! Values of bucket types with a data type.
 //!
-//! The form of a value in its sibling is a byte, which says what follows, and the state.
-//!
-//! ```text
-//! 01 state        the whole state (`ombak_crdt::State`)
-//! ```
+//! A large value has a summary, and operations add to it ([`crate::form`]). A small one is written
+//! as a whole each time.
 //!
 //! Riak's bytes can lie in such a bucket, too: what was imported keeps them until the next
 //! operation on the key.
 
 use crate::counts::Counts;
+use crate::form;
 use crate::sibling::{change_of, damaged, merged_meta, refused};
 use bytes::Bytes;
-use ombak_crdt::{BadBytes, Change, Precision, RiakCounter, RiakValue, State};
-use ombak_kv::hooks::ValueKind;
+use ombak_crdt::{Change, Precision, RiakCounter, RiakValue, State, Summary};
+use ombak_kv::hooks::{Growth, ValueKind};
 use ombak_kv::{PutOptions, PutRequest};
 use ombak_stats::{Feature, KindCounts};
 use ombak_types::props::DataType;
@@ -23,13 +21,12 @@ use std::sync::Arc;
 /// The number of the kind in messages and stores. It stays.
 const NUMBER: u16 = 1;
 
-/// The whole state follows.
-const WHOLE: u8 = 1;
-
 /// The kind of values in bucket types with a data type.
 #[derive(Clone, Debug)]
 pub struct TypedValues {
     counts: Arc<Counts>,
+    /// Larger values are added to.
+    whole_bytes_max: usize,
 }
 
 /// A put that changes a value. Without a key the engine makes one.
@@ -67,17 +64,9 @@ fn precision_of(props: &BucketProps) -> Precision {
 fn read(sibling: &Sibling) -> Result<Option<State>, Error> {
     match sibling.meta.kind {
         _ if sibling.meta.deleted => Ok(None),
-        NUMBER => read_form(&sibling.value).map(Some).map_err(damaged),
+        NUMBER => form::read(&sibling.value).map(Some).map_err(damaged),
         0 => Ok(read_riak(&sibling.value)),
         _ => Ok(None),
-    }
-}
-
-fn read_form(value: &Bytes) -> Result<State, BadBytes> {
-    match value.first() {
-        Some(&WHOLE) => State::from_bytes(&value.slice(1..)),
-        Some(&form) => Err(BadBytes::UnknownVersion(form)),
-        None => Err(BadBytes::CutShort),
     }
 }
 
@@ -96,13 +85,6 @@ fn merge(state: &mut State, other: &State) {
     debug_assert_eq!(merged, Ok(()));
 }
 
-/// A value in a sibling.
-fn sibling(state: &State, meta: Metadata) -> Sibling {
-    let value = [&[WHOLE][..], &state.to_bytes()].concat().into();
-    let content_type = Some(Bytes::from_static(content_type(state.kind()).as_bytes()));
-    Sibling { value, meta: Metadata { content_type, kind: NUMBER, ..meta } }
-}
-
 const fn content_type(kind: DataType) -> &'static str {
     match kind {
         DataType::Counter => "application/riak_counter",
@@ -119,8 +101,23 @@ fn is_bare_head(sibling: &Sibling) -> bool {
 }
 
 impl TypedValues {
-    pub(crate) const fn new(counts: Arc<Counts>) -> Self {
-        Self { counts }
+    pub(crate) const fn new(counts: Arc<Counts>, whole_bytes_max: usize) -> Self {
+        Self { counts, whole_bytes_max }
+    }
+
+    /// A value in a sibling.
+    fn sibling(&self, state: &State, meta: Metadata) -> Sibling {
+        let bytes = state.to_bytes();
+        let content_type = Some(Bytes::from_static(content_type(state.kind()).as_bytes()));
+        let mut of_kind = meta.of_kind.clone().unwrap_or_default();
+        let value = if bytes.len() <= self.whole_bytes_max {
+            of_kind.summary = Bytes::new();
+            form::whole(&bytes)
+        } else {
+            of_kind.summary = Summary::of(state, bytes.len() as u64).to_bytes();
+            form::growing(&bytes)
+        };
+        Sibling { value, meta: Metadata { content_type, kind: NUMBER, of_kind: Some(of_kind), ..meta } }
     }
 
     /// [`merge`], counted.
@@ -185,9 +182,59 @@ impl ValueKind for TypedValues {
             Change::Merge(_) => operation.meta.clone(),
         };
         let state = change.apply(state, &event.actor).map_err(refused)?;
-        let value = sibling(&state, meta);
-        self.counts.updated(&state, value.value.len(), began);
+        let value = self.sibling(&state, meta);
+        self.counts.updated(state.kind(), state.actor_count(), value.value.len(), began);
         Ok(value)
+    }
+
+    fn grow(
+        &self,
+        props: &BucketProps,
+        summary: &Bytes,
+        value: Option<&Sibling>,
+        operation: &Sibling,
+        event: &Dot,
+    ) -> Result<Growth, Error> {
+        let began = self.counts.now();
+        let Change::Request { request, context } = change_of(operation)? else { return Ok(Growth::Whole) };
+        let mut summary = Summary::from_bytes(summary).map_err(damaged)?;
+        if summary.kind() != kind_of(props)? {
+            return Ok(Growth::Whole);
+        }
+        let context = context.as_ref();
+        let delta = match value {
+            None => match summary.delta(&request, precision_of(props), &event.actor, context) {
+                Some(delta) => delta,
+                None => return Ok(Growth::NeedsValue),
+            },
+            Some(value) => match read(value)? {
+                Some(state) => state.delta(&request, &event.actor, context).map_err(refused)?,
+                None => return Ok(Growth::Whole),
+            },
+        };
+        let bytes = form::addition(&delta);
+        if !summary.add(&delta, bytes.len() as u64) {
+            return Ok(Growth::Whole);
+        }
+        self.counts.updated(summary.kind(), summary.actor_count(), summary.value_bytes(), began);
+        Ok(Growth::Added { bytes, summary: summary.to_bytes() })
+    }
+
+    fn grown(&self, summary: &Bytes, added: &Bytes) -> Option<Bytes> {
+        let mut summary = Summary::from_bytes(summary).ok()?;
+        let delta = form::read_addition(added).ok()?;
+        summary.add(&delta, added.len() as u64).then(|| summary.to_bytes())
+    }
+
+    fn must_fold(&self, summary: &Bytes) -> bool {
+        Summary::from_bytes(summary).is_ok_and(|summary| summary.must_fold())
+    }
+
+    fn fold(&self, value: Sibling) -> Result<Sibling, Error> {
+        match read(&value)? {
+            Some(state) => Ok(self.sibling(&state, value.meta)),
+            None => Ok(value),
+        }
     }
 
     fn merge(&self, values: Vec<Sibling>) -> Vec<Sibling> {
@@ -214,7 +261,7 @@ impl ValueKind for TypedValues {
         merged.extend(groups.into_iter().map(|(state, members)| match <[Sibling; 1]>::try_from(members) {
             // One value needs no new bytes.
             Ok([only]) => only,
-            Err(members) => sibling(&state, merged_meta(&members)),
+            Err(members) => self.sibling(&state, merged_meta(&members)),
         }));
         merged
     }

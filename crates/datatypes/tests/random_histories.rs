@@ -14,11 +14,13 @@ use cluster::{Cluster, count};
 use ombak_crdt::{Change, Clock, Request, SetOp, State, Value};
 use ombak_datatypes::{state_of, typed_put};
 use ombak_kv::{DeleteRequest, GetOptions, GetReply, PutOptions};
+use ombak_runtime::TokioRuntime;
 use ombak_storage::fs::sim::Loss;
 use ombak_types::props::SyncOnWrite;
 use ombak_types::{Bucket, PropMap, VectorClock};
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const NODES: usize = 5;
 const N_VAL: u32 = 3;
@@ -44,6 +46,8 @@ struct Seen {
 }
 
 struct History {
+    /// What members have behind their names.
+    padding: &'static str,
     cluster: Cluster,
     random: Random,
     sets: Bucket,
@@ -66,12 +70,21 @@ fn create_type(cluster: &Cluster, kind: &str) -> Bucket {
 }
 
 impl History {
-    fn new(seed: u64) -> Self {
+    /// With `grows`, sets are added to from the first member on, and soon have parts.
+    fn new(seed: u64, grows: bool) -> Self {
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let cluster = Cluster::configured(NODES, |config| config.hooks.kinds = ombak_datatypes::kinds());
+        let padding = if grows { std::str::from_utf8(&[b'x'; 1500]).unwrap() } else { "" };
+        let cluster = Cluster::configured(
+            NODES,
+            if grows {
+                |config| config.hooks.kinds = ombak_datatypes::kinds_with(Arc::new(TokioRuntime), 64)
+            } else {
+                |config| config.hooks.kinds = ombak_datatypes::kinds()
+            },
+        );
         let (sets, counters) = (create_type(&cluster, "set"), create_type(&cluster, "counter"));
         let (fates, seen, counted) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { cluster, random, sets, counters, fates, seen, counted }
+        Self { padding, cluster, random, sets, counters, fates, seen, counted }
     }
 
     fn node(&mut self) -> Option<usize> {
@@ -91,7 +104,7 @@ impl History {
     }
 
     async fn add(&mut self, key: &str, number: usize) {
-        let member = Bytes::from(format!("m{number}"));
+        let member = Bytes::from(format!("m{number}{}", self.padding));
         let request = Request::Set(vec![SetOp::Add(member.clone())]);
         if let Some(is_acknowledged) = self.change(&self.sets.clone(), key, request, None).await {
             let fate = if is_acknowledged { Fate::Present } else { Fate::Either };
@@ -230,8 +243,8 @@ impl History {
     }
 }
 
-async fn run(seed: u64) {
-    let mut history = History::new(seed);
+async fn run(seed: u64, grows: bool) {
+    let mut history = History::new(seed, grows);
     let mut stopped = BTreeSet::new();
     for number in 0..STEPS {
         history.step(number).await;
@@ -244,11 +257,20 @@ async fn run(seed: u64) {
     assert!(!history.fates.is_empty() && !history.counted.is_empty());
 }
 
-#[test]
-fn when_all_faults_have_ended_every_value_has_what_its_history_says() {
+fn run_seeds(grows: bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for seed in 0..12 {
         println!("seed {seed}");
-        runtime.block_on(run(seed));
+        runtime.block_on(run(seed, grows));
     }
+}
+
+#[test]
+fn when_all_faults_have_ended_every_value_has_what_its_history_says() {
+    run_seeds(false);
+}
+
+#[test]
+fn when_all_faults_have_ended_values_that_are_added_to_have_what_their_histories_say() {
+    run_seeds(true);
 }

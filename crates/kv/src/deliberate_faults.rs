@@ -107,6 +107,9 @@ pub enum BrokenRule {
     /// A member that adopts a flip without having proved the home, and stays a primary, owes what
     /// it holds.
     UnprovedPrimariesOwe,
+    /// A replica adds bytes to a value only if it has what they build on
+    /// (docs/design/datatypes.md).
+    AdditionsBuildOnTheirPast,
     /// 14: a replica keeps only the newest of concurrent values, as if it were a coordinator of a
     /// bucket without siblings.
     ReplicasKeepSiblings,

@@ -12,11 +12,13 @@
 //!         1 fenced
 //!         2 conflict
 //!         3 outdated        with field 1
+//!         4 lacks           what an addition builds on
 //! fields  1 outdated        varint lineage, varint number of the replica's placement
 //!         2 digest          varint, of what an outdated replica holds; with 1 only
 //! ```
 //!
-//! Nodes without placements get none of these fields, and not outcome 3.
+//! Nodes without placements get none of these fields, and not outcome 3. Only a node that knows
+//! data types gets outcome 4, because it is an answer to an addition.
 
 use super::fields::{Field, read_fields};
 use super::reader::{Malformed, Reader};
@@ -38,6 +40,7 @@ mod outcome {
     pub const FENCED: u8 = 1;
     pub const CONFLICT: u8 = 2;
     pub const OUTDATED: u8 = 3;
+    pub const LACKS: u8 = 4;
 }
 
 mod tag {
@@ -98,6 +101,7 @@ pub fn encode_store_reply(reply: &StoreReply) -> Body {
         StoreOutcome::Stored { digest } => (outcome::STORED, Some(*digest)),
         StoreOutcome::Fenced => (outcome::FENCED, None),
         StoreOutcome::Conflict => (outcome::CONFLICT, None),
+        StoreOutcome::Lacks => (outcome::LACKS, None),
         StoreOutcome::Outdated { .. } => (outcome::OUTDATED, None),
     };
     let mut out = Writer::of_message();
@@ -135,6 +139,7 @@ pub fn decode_store_reply(message: &Bytes) -> Result<StoreReply, Malformed> {
         outcome::STORED => StoreOutcome::Stored { digest: reader.u64()? },
         outcome::FENCED => StoreOutcome::Fenced,
         outcome::CONFLICT => StoreOutcome::Conflict,
+        outcome::LACKS => StoreOutcome::Lacks,
         _ => match known {
             Some(known) => StoreOutcome::Outdated { known, digest: held },
             None => return Err(Malformed("its outcome is not known")),

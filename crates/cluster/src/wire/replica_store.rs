@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version u8, flags u8, varint partition, varint n, bytes key, fields, object
-//! flags   1 dvv, 2 synced, 4 may replace a version that cannot be read
+//! flags   1 dvv, 2 synced, 4 may replace a version that cannot be read, 8 adds to a value
 //! fields  1 noted counter of fences      varint boot, varint counter
 //!         2 expected clock               a clock as clients get it
 //!         3 kind of value                varint, not 0
@@ -23,7 +23,9 @@ mod flag {
     pub const DVV: u8 = 1;
     pub const SYNCED: u8 = 2;
     pub const REPLACES_UNREADABLE: u8 = 4;
-    pub const ALL: u8 = 7;
+    /// Only for members that know data types. Another one refuses the store.
+    pub const ADDS: u8 = 8;
+    pub const ALL: u8 = 15;
 }
 
 mod tag {
@@ -41,6 +43,7 @@ pub fn encode_replica_store(store: &ReplicaStore) -> Body {
         (*dvv, flag::DVV),
         (*synced, flag::SYNCED),
         (*mode == StoreMode::ReplaceUnreadable, flag::REPLACES_UNREADABLE),
+        (*mode == StoreMode::Add, flag::ADDS),
     ];
     let mut out = Writer::of_message();
     out.u8(flags.iter().fold(0, |all, (set, bit)| if *set { all | bit } else { all }));
@@ -91,10 +94,11 @@ pub fn decode_replica_store(message: &Bytes) -> Result<ReplicaStore, Malformed> 
         }
         Ok(Field::Read)
     })?;
-    let mode = match (expected, ballot, has(flag::REPLACES_UNREADABLE)) {
-        (None, None, false) => StoreMode::Merge,
-        (None, None, true) => StoreMode::ReplaceUnreadable,
-        (Some(expected), Some(ballot), false) => StoreMode::IfExpected { expected, ballot },
+    let mode = match (expected, ballot, has(flag::REPLACES_UNREADABLE), has(flag::ADDS)) {
+        (None, None, false, false) => StoreMode::Merge,
+        (None, None, true, false) => StoreMode::ReplaceUnreadable,
+        (None, None, false, true) => StoreMode::Add,
+        (Some(expected), Some(ballot), false, false) => StoreMode::IfExpected { expected, ballot },
         _ => return Err(Malformed("its mode")),
     };
     let (head, body) = reader.object()?;

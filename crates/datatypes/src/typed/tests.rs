@@ -6,7 +6,7 @@ use ombak_types::time::UnixMicros;
 use proptest::prelude::*;
 
 fn typed() -> TypedValues {
-    TypedValues::new(Arc::new(Counts::new(Arc::new(TokioRuntime))))
+    TypedValues::new(Arc::new(Counts::new(Arc::new(TokioRuntime))), crate::WHOLE_BYTES_MAX)
 }
 
 fn props() -> BucketProps {

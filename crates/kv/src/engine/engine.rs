@@ -451,7 +451,7 @@ fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
 /// This node owns the whole ring, so it opens all partitions.
 fn open_partitions(config: &KvConfig, actors: Arc<ActorSource>) -> Result<PartitionTable, OpenError> {
     let table = PartitionTable::new(config.ring_size, config.backend.clone(), actors);
-    let table = table.observed_by(&config.hooks.observers);
+    let table = table.observed_by(&config.hooks.observers).with_kinds(&config.hooks.kinds);
     for partition in 0..config.ring_size {
         table.open(partition).map_err(|source| OpenError::Store { partition, source })?;
     }

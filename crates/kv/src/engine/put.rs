@@ -12,13 +12,13 @@ use super::write_kind::WriteKind;
 use crate::coordination::expiry;
 use crate::hooks::{HookedKey, ValueKind, show_values};
 use crate::interface::{PutCondition, PutOptions, PutRequest};
-use crate::partition::{Access, Deadline, Failure, Partition, WriteRules, Written};
+use crate::partition::{Access, Deadline, Failure, Locked, Partition, WriteRules, Written};
 use crate::replica::StoreKind;
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_types::props::SyncOnWrite;
 use ombak_types::time::UnixMicros;
-use ombak_types::{BucketProps, Error, Object, VectorClock};
+use ombak_types::{BucketProps, Error, Object, Sibling, VectorClock};
 use tracing::warn;
 
 impl Engine {
@@ -80,7 +80,7 @@ impl Engine {
             partition: put.partition,
             key: put.key,
             digest: written.digest,
-            value_bytes: written.object.value_bytes(),
+            value_bytes: written.addition.as_ref().map_or_else(|| written.object.value_bytes(), |a| a.len() as u64),
             sync_to: wants_sync.then_some(written.seq),
             synced: Ok(()),
             after: self.after_put(props, request, &key, &written, put.values),
@@ -151,6 +151,20 @@ impl Engine {
         }
         let _counted = self.transfers.begin_copy(partition, rules.props.n_val, key)?;
         let newest_only = kind == WriteKind::Coordinated && rules.newest_only();
+        // A conditional put sends the whole value, because its replicas check the condition.
+        if let (Some(values), None) = (rules.values, expectation) {
+            let shows_value = request.options.return_body || !put.props.postcommit.is_empty();
+            if shows_value && locked.is_large(values.number()) {
+                // Whoever must ask for room for the value does so before anything is stored.
+                locked.load()?;
+            }
+            if let Some(written) = self.grow(put, request, values, rules, &mut locked)? {
+                return Ok(if shows_value { partition.with_value(key, written) } else { written });
+            }
+        }
+        if access == Access::Inline && locked.replaces_grown() {
+            return Err(Failure::WouldBlock);
+        }
         match rules.values {
             // An operation needs the values that it changes or keeps.
             Some(_) => locked.load()?,
@@ -181,6 +195,25 @@ impl Engine {
                 locked.merge(object, &rules.merging())
             }
         }
+    }
+
+    /// Stores an operation as an addition to a large value, if it can be. `None`: nothing was
+    /// stored.
+    fn grow(
+        &self,
+        put: &CheckedPut<'_>,
+        request: &PutRequest,
+        values: &dyn ValueKind,
+        rules: &WriteRules<'_>,
+        locked: &mut Locked<'_>,
+    ) -> Result<Option<Written>, Failure> {
+        let [operation] = request.object.siblings.as_slice() else { return Ok(None) };
+        if operation.meta.deleted || !locked.is_large(values.number()) {
+            return Ok(None);
+        }
+        let value = put.operation.as_ref().unwrap_or(&operation.value).clone();
+        let operation = Sibling { value, meta: operation.meta.clone() };
+        locked.grow(values, &operation, &request.object.clock, &self.vtags.next(), rules)
     }
 
     /// The part of the stored object that the client asked for.
@@ -234,7 +267,11 @@ fn version(
         n_val: props.n_val,
         ring,
         key: Bytes::copy_from_slice(&put.key),
-        form: StoredForm::of(&written.object),
+        form: written.addition.as_ref().map_or_else(
+            || StoredForm::of(&written.object),
+            |addition| StoredForm::of_addition(&written.object, addition),
+        ),
+        is_addition: written.addition.is_some(),
         kind: StoreKind { dvv: props.dvv_enabled, values },
         expected: expectation.map(|expectation| (expectation.clock.clone(), expectation.ballot)),
         synced: request.options.sync_on_write.unwrap_or(props.sync_on_write) == SyncOnWrite::All,

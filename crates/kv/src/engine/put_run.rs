@@ -69,6 +69,8 @@ pub(super) struct Version {
     pub(super) ring: RingVersion,
     pub(super) key: Bytes,
     pub(super) form: StoredForm,
+    /// Whether the value in it is only what is added to a large one.
+    pub(super) is_addition: bool,
     pub(super) kind: StoreKind,
     /// For a conditional put: what the primaries may have.
     pub(super) expected: Option<(VectorClock, Ballot)>,
@@ -125,6 +127,8 @@ pub(super) struct Sent {
     replica: usize,
     /// Whether the replica may be sent what this node then has, if it refuses the version.
     may_read_again: bool,
+    /// Whether it is an addition to a large value, which the replica may lack.
+    is_addition: bool,
 }
 
 /// What a run waits for next.
@@ -270,12 +274,13 @@ impl PutRun {
 
     fn store(&mut self, replica: usize) {
         if self.others.withheld_from.contains(&replica) {
-            let sent = Sent { replica, may_read_again: false };
+            let sent = Sent { replica, may_read_again: false, is_addition: false };
             self.pending.push(sent, Box::pin(ready_now(Err(unsynced()))));
             return;
         }
         let target = self.others.replicas.list[replica];
-        let sent = Sent { replica, may_read_again: self.others.may_read_again(target.is_owner()) };
+        let may_read_again = self.others.may_read_again(target.is_owner());
+        let sent = Sent { replica, may_read_again, is_addition: self.others.version.is_addition };
         let noted = self.others.noted.get(replica).copied().flatten();
         let version = self.version_for(replica, noted);
         self.pending.push(sent, self.engine.replica_client(target.node).store(version));
@@ -294,10 +299,11 @@ impl PutRun {
             head: version.form.head.clone(),
             body: version.form.body.clone(),
             kind: version.kind,
-            mode: expected.map_or(StoreMode::Merge, |(clock, ballot)| StoreMode::IfExpected {
-                expected: clock.clone(),
-                ballot: *ballot,
-            }),
+            mode: match expected {
+                Some((clock, ballot)) => StoreMode::IfExpected { expected: clock.clone(), ballot: *ballot },
+                None if version.is_addition => StoreMode::Add,
+                None => StoreMode::Merge,
+            },
             noted,
             synced: version.synced,
             deadline: Some(self.ends_at),
@@ -306,7 +312,7 @@ impl PutRun {
 
     /// The event that follows from an answer; none if the replica is sent another version.
     fn answered(&mut self, sent: Sent, answer: Result<StoreReply, Error>) -> Option<PutEvent> {
-        let Sent { replica, may_read_again } = sent;
+        let Sent { replica, may_read_again, is_addition } = sent;
         let reply = match answer {
             Ok(reply) => reply,
             Err(error) => return Some(PutEvent::Failed { replica, error }),
@@ -322,10 +328,20 @@ impl PutRun {
             StoreOutcome::Outdated { known, digest } => return self.outdated(replica, known, digest.is_some()),
             StoreOutcome::Conflict => PutEvent::Conflict { replica },
             StoreOutcome::Fenced if may_read_again => {
-                self.send_again(replica, reply.counter);
+                let sent = Sent { replica, may_read_again: false, is_addition: false };
+                self.send_again(sent, Some(reply.counter));
                 return None;
             }
             StoreOutcome::Fenced => PutEvent::Failed { replica, error: fenced() },
+            // What this node has by now is the version, or follows from it. So a stand-in may get
+            // it from another one, as it would have got the whole version at first. It is synced
+            // before, as that was.
+            StoreOutcome::Lacks if is_addition => {
+                let noted = self.others.noted.get(replica).copied().flatten();
+                self.send_again(Sent { replica, may_read_again, is_addition: false }, noted);
+                return None;
+            }
+            StoreOutcome::Lacks => PutEvent::Failed { replica, error: Error::Timeout },
         })
     }
 
@@ -336,25 +352,32 @@ impl PutRun {
         }
     }
 
-    /// Sends once more, to a replica that has raised a fence since its counter was noted, what this
-    /// node then has.
-    fn send_again(&mut self, replica: usize, counter: NodeCounter) {
-        let client = self.engine.replica_client(self.others.replicas.list[replica].node);
-        let store = self.version_for(replica, Some(counter));
-        let sent = Sent { replica, may_read_again: false };
+    /// Sends once more what this node then has: to a replica that has raised a fence since its
+    /// counter was noted, or that lacks what an addition builds on.
+    fn send_again(&mut self, sent: Sent, noted: Option<NodeCounter>) {
+        let client = self.engine.replica_client(self.others.replicas.list[sent.replica].node);
+        let store = self.version_for(sent.replica, noted);
+        let mode = if store.mode == StoreMode::Add { StoreMode::Merge } else { store.mode.clone() };
         if is_broken(BrokenRule::RefusedCopiesAreReadAgain) {
             self.pending.push(sent, client.store(store));
             return;
         }
         let ReplicaStore { partition, n, ring, deadline, .. } = store;
         let read = ReplicaRead { partition, n, ring, key: store.key.clone(), ask: Ask::Object, deadline };
-        let here = self.engine.local_replica();
+        let (here, engine) = (self.engine.local_replica(), self.engine.clone());
+        let are_stand_ins = !self.others.may_read_again(self.others.replicas.list[sent.replica].is_owner());
         let again = async move {
             let Some(again) = here.begin_read(read).finish().await?.version else {
                 // It was reaped, or was proved at all primaries and dropped: nobody lacks it.
+                let counter = noted.unwrap_or_default();
                 return Ok(StoreReply { outcome: StoreOutcome::Stored { digest: 0 }, counter });
             };
-            client.store(ReplicaStore { head: again.head, body: again.body.unwrap_or_default(), ..store }).await
+            if are_stand_ins {
+                let partition = engine.partitions().find(partition)?;
+                engine.synced(&partition, again.seq).await?;
+            }
+            let body = again.body.unwrap_or_default();
+            client.store(ReplicaStore { head: again.head, body, mode, ..store }).await
         };
         self.pending.push(sent, Box::pin(again));
     }

@@ -16,6 +16,8 @@ pub(crate) enum Taken {
     Stored(Written),
     /// A fence was raised after its sender read it (docs/design/replication.md §6).
     Fenced,
+    /// It is an addition to a value that is not here as its coordinator knew it.
+    Lacks,
     /// The condition of its put does not hold here (docs/design/replication.md §17).
     Conflict,
     /// Its put has a condition and comes from an older placement. It was not stored.
@@ -91,7 +93,7 @@ impl Engine {
         let rules = MergeRules { now: self.now(), deadline: Some(deadline) };
         let mut locked = match store.mode {
             StoreMode::ReplaceUnreadable => partition.lock_to_repair(&store.key, &incoming.clock, access)?,
-            StoreMode::Merge | StoreMode::IfExpected { .. } => partition.lock(&store.key, access)?,
+            StoreMode::Merge | StoreMode::Add | StoreMode::IfExpected { .. } => partition.lock(&store.key, access)?,
         };
         let _counted = self.transfers.begin_copy(&partition, store.n, &store.key)?;
         // Checked under the key's lock, which is held until the version is stored.
@@ -110,6 +112,12 @@ impl Engine {
             {
                 return Ok(Taken::Conflict);
             }
+        }
+        if store.mode == StoreMode::Add {
+            return Ok(locked.add(&incoming, &rules)?.map_or(Taken::Lacks, Taken::Stored));
+        }
+        if access == Access::Inline && locked.replaces_grown() {
+            return Err(Failure::WouldBlock);
         }
         locked.load_for(&incoming.clock, false)?;
         locked.merge(incoming, &rules).map(Taken::Stored)

@@ -1,7 +1,7 @@
 //! A version in the form in which it is stored and sent.
 
 use bytes::{Bytes, BytesMut};
-use ombak_types::{Object, stored_object};
+use ombak_types::{Object, Sibling, stored_object};
 
 /// The bytes of one version. They are made once, however many replicas get them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,14 @@ pub(super) struct StoredForm {
 }
 
 impl StoredForm {
+    /// What an operation has added to the value of an object, in place of the value. The object may
+    /// have the value.
+    pub(super) fn of_addition(object: &Object, addition: &Bytes) -> Self {
+        let added = |sibling: &Sibling| Sibling { value: addition.clone(), meta: sibling.meta.clone() };
+        let siblings = object.siblings.iter().map(added).collect();
+        Self::of(&Object { clock: object.clock.clone(), siblings })
+    }
+
     pub(super) fn of(object: &Object) -> Self {
         let mut head = Vec::new();
         stored_object::encode_head(object, &mut head);

@@ -26,7 +26,7 @@ pub struct Change<'a> {
     pub key: &'a [u8],
     /// The version that was there, possibly without its values.
     pub old: Option<&'a Object>,
-    /// The version that is there now; `None` after a removal.
+    /// The version that is there now; `None` after a removal. A value that was added to is empty.
     pub new: Option<&'a Object>,
     /// The place of the change in the store's append order.
     pub seq: u64,
@@ -80,6 +80,22 @@ pub trait CommitHooks: Send + Sync {
     }
 }
 
+/// What an operation does to a large value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// It adds bytes behind the value.
+    Added {
+        /// The bytes. Behind any value that has the operations of the one here, they mean the same.
+        bytes: Bytes,
+        /// The summary afterwards.
+        summary: Bytes,
+    },
+    /// The kind has to see the value first.
+    NeedsValue,
+    /// The operation must be applied to the whole value.
+    Whole,
+}
+
 /// A kind of values that are not replaced but changed by operations, and that merge into one.
 ///
 /// A value may have a form of its own in stores and between nodes. Then its metadata has the number
@@ -112,6 +128,36 @@ pub trait ValueKind: Send + Sync + fmt::Debug {
         operation: &Sibling,
         event: &Dot,
     ) -> Result<Sibling, Error>;
+
+    /// What an operation does to a value with a summary, which the kind has given to it because it
+    /// is large ([`KindState::summary`](ombak_types::KindState)). The value is given after
+    /// [`Growth::NeedsValue`].
+    fn grow(
+        &self,
+        _props: &BucketProps,
+        _summary: &Bytes,
+        _value: Option<&Sibling>,
+        _operation: &Sibling,
+        _event: &Dot,
+    ) -> Result<Growth, Error> {
+        Ok(Growth::Whole)
+    }
+
+    /// The summary of a value after bytes that [`grow`](Self::grow) has given elsewhere. `None`:
+    /// they cannot be added to this value, which is to be merged with the whole other one.
+    fn grown(&self, _summary: &Bytes, _added: &Bytes) -> Option<Bytes> {
+        None
+    }
+
+    /// Whether so much was added to a value that it is to be written anew as a whole.
+    fn must_fold(&self, _summary: &Bytes) -> bool {
+        false
+    }
+
+    /// The value in the form without additions, with its summary.
+    fn fold(&self, value: Sibling) -> Result<Sibling, Error> {
+        Ok(value)
+    }
 
     /// Merges the values that merge; the others stay beside the result. Every order of merges must
     /// give the same values.
@@ -195,6 +241,24 @@ pub(crate) fn show_values(kind: &dyn ValueKind, object: &mut Object) -> Result<(
 /// The error for a value of a kind that this node does not have.
 pub(crate) fn unknown(number: u16) -> Error {
     Error::Unsupported(format!("this node has no values of kind {number}"))
+}
+
+/// Makes one value of several of a kind. Plain values that would merge with them stay beside them,
+/// so that all replicas do the same.
+pub(crate) fn unite_values(kinds: &[Arc<dyn ValueKind>], object: &mut Object) {
+    if object.siblings.len() < 2 {
+        return;
+    }
+    for kind in kinds {
+        let is_one = |sibling: &Sibling| sibling.meta.kind == kind.number();
+        if object.siblings.iter().filter(|sibling| is_one(sibling)).count() < 2 {
+            continue;
+        }
+        let (values, others): (Vec<_>, Vec<_>) = object.siblings.drain(..).partition(is_one);
+        object.siblings = kind.merge(values);
+        object.siblings.extend(others);
+    }
+    object.order_siblings();
 }
 
 /// Merges the values of an object that merge. Tombstones stay beside them.

@@ -1,15 +1,15 @@
 //! A key whose lock is held. Every write goes through this type.
 
-use super::partition::Partition;
+use super::partition::{Current, Partition, has_summary};
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::hooks::ValueKind;
+use crate::hooks::{ValueKind, unite_values};
 use crate::interface::PutCondition;
 use crate::names::Printable;
 use ombak_storage::{Appended, StorageError, Stored, Write};
 use ombak_types::object::Merged;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, Object, Sibling, VectorClock, stored_object};
+use ombak_types::{Dot, Error, Object, Sibling, VectorClock, stored_object};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -24,18 +24,22 @@ thread_local! {
 
 /// A key whose lock is held, with the head of its current version.
 pub struct Locked<'a> {
-    partition: &'a Partition,
-    key: &'a [u8],
+    pub(super) partition: &'a Partition,
+    pub(super) key: &'a [u8],
     _guard: MutexGuard<'a, ()>,
-    local: Option<Object>,
+    pub(super) local: Option<Object>,
     /// Whether `local` has its values.
-    is_whole: bool,
+    pub(super) is_whole: bool,
+    /// The bytes of the value, if there is only one and bytes can be added to it.
+    pub(super) grown_bytes: Option<u64>,
     /// The head of the version that cannot be read and that a write is to replace. Then there is no
     /// `local`.
     unreadable: Option<Object>,
+    /// Whether a version that cannot be read is there, even if its head is not known.
+    replaces_unreadable: bool,
     /// The position of `local` in the store's append order; 0 when there is no version.
-    local_seq: u64,
-    access: Access,
+    pub(super) local_seq: u64,
+    pub(super) access: Access,
 }
 
 /// A write whose write call has returned, or a write that found its version already stored.
@@ -50,6 +54,8 @@ pub struct Written {
     pub is_new: bool,
     /// The digest of `object`.
     pub digest: u64,
+    /// What was added to the value, if `object` has only its head.
+    pub addition: Option<bytes::Bytes>,
 }
 
 impl<'a> Locked<'a> {
@@ -57,21 +63,47 @@ impl<'a> Locked<'a> {
         partition: &'a Partition,
         key: &'a [u8],
         guard: MutexGuard<'a, ()>,
-        local: Option<(Object, u64)>,
+        local: Option<Current>,
         access: Access,
     ) -> Self {
-        let (local, local_seq) = local.map_or((None, 0), |(object, seq)| (Some(object), seq));
-        Self { partition, key, _guard: guard, local, is_whole: false, unreadable: None, local_seq, access }
+        let grown_bytes = local.as_ref().and_then(|current| current.grown_bytes);
+        let (local, local_seq) = local.map_or((None, 0), |current| (Some(current.object), current.seq));
+        Self {
+            partition,
+            key,
+            _guard: guard,
+            local,
+            is_whole: false,
+            grown_bytes,
+            unreadable: None,
+            replaces_unreadable: false,
+            local_seq,
+            access,
+        }
     }
 
     /// Lets a write replace a version that cannot be read. `head` is its head, as far as it is
     /// known: only observers learn of it.
     pub(super) fn replacing_unreadable(self, head: Option<Object>) -> Self {
-        Self { unreadable: head, ..self }
+        Self { unreadable: head, replaces_unreadable: true, ..self }
+    }
+
+    /// Whether what a write replaces may have been added to. A version that is set aside is not
+    /// read here.
+    /// To replace it waits for the disk.
+    pub(crate) fn replaces_grown(&self) -> bool {
+        let is_set_aside = || self.local.is_none() && self.partition.set_aside_to() > 0;
+        self.local.as_ref().is_some_and(has_summary) || self.replaces_unreadable || is_set_aside()
+    }
+
+    /// The time of a new value: later than that of every value here.
+    pub(super) fn time_after(&self, now: UnixMicros) -> UnixMicros {
+        let newest_seen = self.local.as_ref().and_then(Object::last_modified);
+        newest_seen.map_or(now, |seen| now.max(UnixMicros(seen.0.saturating_add(1))))
     }
 
     /// The version that a write replaces, for observers.
-    fn old(&self) -> Option<Object> {
+    pub(super) fn old(&self) -> Option<Object> {
         let is_observed = self.partition.is_observed();
         self.local.as_ref().or(self.unreadable.as_ref()).filter(|_| is_observed).cloned()
     }
@@ -111,8 +143,7 @@ impl<'a> Locked<'a> {
     /// The caller calls [`Self::load_for`] first. Past the deadline no event is stamped, because no
     /// later write of the client would have seen that event.
     pub fn coordinate(self, mut incoming: Object, vtag: &[u8], rules: &WriteRules<'_>) -> Result<Written, Failure> {
-        let newest_seen = self.local.as_ref().and_then(Object::last_modified);
-        let now = newest_seen.map_or(rules.now, |seen| rules.now.max(UnixMicros(seen.0.saturating_add(1))));
+        let now = self.time_after(rules.now);
         for sibling in &mut incoming.siblings {
             sibling.meta.vtag = Some(bytes::Bytes::copy_from_slice(vtag));
             sibling.meta.last_modified = Some(now);
@@ -120,11 +151,11 @@ impl<'a> Locked<'a> {
         let partition = self.partition;
         rules.begin(self.key)?;
         let local_clock = self.local.as_ref().map(|l| &l.clock);
-        let old = self.old();
+        let replaced = Replaced { old: self.old(), is_grown: self.replaces_grown() };
         if let Some(kind) = rules.values.filter(|_| !incoming.is_deleted()) {
             let object = operate(kind, partition, self.local, incoming, rules, now)?;
             check_siblings(&object, self.key, rules)?;
-            return append(partition, self.key, object, old, Some(rules), rules.now);
+            return append(partition, self.key, object, replaced, Some(rules), rules.now);
         }
         let actor = partition.actors.actor_for_event(local_clock, &incoming.clock, partition.floor());
         let mut local = self.local;
@@ -140,7 +171,7 @@ impl<'a> Locked<'a> {
         let mut object = Object::coordinate(local, incoming, &actor, now, rules.props.dvv_enabled);
         object.clock.prune(&rules.pruning(), now);
         check_siblings(&object, self.key, rules)?;
-        append(partition, self.key, object, old, Some(rules), rules.now)
+        append(partition, self.key, object, replaced, Some(rules), rules.now)
     }
 
     /// Merges a copy from another place by clock alone ([`Object::merge`]), and stores the result
@@ -156,9 +187,9 @@ impl<'a> Locked<'a> {
             // may differ.
             self.load()?;
         }
-        let old = self.old();
+        let replaced = Replaced { old: self.old(), is_grown: self.replaces_grown() };
         let Some(mut local) = self.local else {
-            return store_copy(partition, self.key, incoming, old, rules);
+            return store_copy(partition, self.key, incoming, replaced, rules);
         };
         let merged = local.merge(incoming);
         if is_broken(BrokenRule::ReplicasKeepSiblings) {
@@ -167,7 +198,7 @@ impl<'a> Locked<'a> {
         if merged == Merged::KeptLocal {
             return already_stored(partition, self.key, local, self.local_seq);
         }
-        store_copy(partition, self.key, local, old, rules)
+        store_copy(partition, self.key, local, replaced, rules)
     }
 
     /// Removes the key if it still holds exactly the version with this digest, and the version is a
@@ -196,7 +227,8 @@ impl<'a> Locked<'a> {
     pub(crate) fn take_back(self, expected: u64, now: UnixMicros) -> Result<Option<Written>, Failure> {
         let Some(found) = self.set_aside(expected)? else { return Ok(None) };
         let object = self.partition.decode(self.key, &found)?;
-        append(self.partition, self.key, object, None, None, now).map(Some)
+        let replaced = Replaced { old: None, is_grown: true };
+        append(self.partition, self.key, object, replaced, None, now).map(Some)
     }
 
     /// Removes a version that is set aside. Returns whether it was still there. Blocks.
@@ -233,6 +265,14 @@ impl<'a> Locked<'a> {
     }
 }
 
+/// What a write takes the place of.
+pub(super) struct Replaced {
+    /// The version, for observers.
+    pub(super) old: Option<Object>,
+    /// Whether it may have been added to.
+    pub(super) is_grown: bool,
+}
+
 /// Drops what a new event replaces anyway: the expired siblings, or all siblings if the object has
 /// expired as a whole, tombstones included. Its clock stays.
 fn keep_what_lives(local: &mut Object, now: UnixMicros) {
@@ -245,12 +285,12 @@ fn keep_what_lives(local: &mut Object, now: UnixMicros) {
 /// Ends a write that has nothing to write. The existing version may still lack its sync, and a
 /// store that accepts no more writes may have lost it. In that case the repeated write fails as the
 /// first one did.
-fn already_stored(partition: &Partition, key: &[u8], object: Object, seq: u64) -> Result<Written, Failure> {
+pub(super) fn already_stored(partition: &Partition, key: &[u8], object: Object, seq: u64) -> Result<Written, Failure> {
     if !partition.store().is_synced(seq) {
         partition.store().check_writable(key)?;
     }
     let digest = digest(&object);
-    Ok(Written { object, seq, is_new: false, digest })
+    Ok(Written { object, seq, is_new: false, digest, addition: None })
 }
 
 fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Error> {
@@ -278,12 +318,13 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
 fn store_copy(
     partition: &Partition,
     key: &[u8],
-    object: Object,
-    old: Option<Object>,
+    mut object: Object,
+    replaced: Replaced,
     rules: &MergeRules<'_>,
 ) -> Result<Written, Failure> {
+    unite_values(partition.kinds(), &mut object);
     rules.begin(key)?;
-    append(partition, key, object, old, None, rules.now)
+    append(partition, key, object, replaced, None, rules.now)
 }
 
 /// The object after an operation: the values of the kind that the local copy has are merged into
@@ -307,10 +348,20 @@ fn operate(
     let actor = if kind.begins(rules.props, &object.siblings) {
         partition.actors.new_epoch()
     } else {
-        partition.actors.actor_for_event(Some(&object.clock), seen, partition.floor())
+        let mut events = None::<VectorClock>;
+        for value in object.siblings.iter().filter(|sibling| sibling.meta.kind == kind.number()) {
+            events.get_or_insert_default().merge(&value.events());
+        }
+        partition.actor_of_value(&object.clock, events.as_ref(), seen)
     };
     let event = object.clock.increment(&actor, now);
+    let before: Vec<_> = object.siblings.iter().map(|s| (s.meta.dot.clone(), s.events().into_owned())).collect();
     let mut value = kind.apply(rules.props, &mut object.siblings, operation, &event)?;
+    if let Some(state) = value.meta.of_kind.as_deref_mut() {
+        let stays = |dot: &Option<Dot>| object.siblings.iter().any(|s| s.meta.dot == *dot);
+        state.events = VectorClock::from_entries([event.clone()]);
+        before.iter().filter(|(dot, _)| !stays(dot)).for_each(|(_, events)| state.events.merge(events));
+    }
     value.meta.dot = Some(event);
     value.meta.vtag.clone_from(&operation.meta.vtag);
     value.meta.last_modified = Some(now);
@@ -319,19 +370,25 @@ fn operate(
     object.siblings.retain(|sibling| !is_seen(sibling));
     object.siblings.push(value);
     object.clock.prune(&rules.pruning(), now);
+    // The events of a value are among those of the clock.
+    for state in object.siblings.iter_mut().filter_map(|sibling| sibling.meta.of_kind.as_deref_mut()) {
+        let kept = state.events.entries().iter().filter(|event| object.clock.counter(&event.actor) > 0);
+        state.events = VectorClock::from_entries(kept.cloned());
+    }
     Ok(object)
 }
 
 /// Appends a version. The limits apply to clients' writes (`rules`), not to versions that other
 /// nodes have already accepted.
-fn append(
+pub(super) fn append(
     partition: &Partition,
     key: &[u8],
     object: Object,
-    old: Option<Object>,
+    replaced: Replaced,
     rules: Option<&WriteRules<'_>>,
     now: UnixMicros,
 ) -> Result<Written, Failure> {
+    let Replaced { old, is_grown } = replaced;
     let digest = digest(&object);
     let appended = HEAD_BUFFER.with_borrow_mut(|head| {
         head.clear();
@@ -345,21 +402,23 @@ fn append(
         let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
         let expires_secs = expires_secs(&object);
         let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs, has_terms };
-        partition.store().put(&write).map_err(|e| write_failed(partition, key, e))
+        let store = partition.store();
+        let put = if is_grown { store.put_over_extended(&write) } else { store.put(&write) };
+        put.map_err(|e| write_failed(partition, key, e))
     })?;
     partition.tell(key, old.as_ref(), Some(&object), appended.seq);
-    Ok(Written { object, seq: appended.seq, is_new: true, digest })
+    Ok(Written { object, seq: appended.seq, is_new: true, digest, addition: None })
 }
 
 /// The time after which a store hides the object; 0 means never. An object with some expiring
 /// siblings gets the largest time instead of 0: a store in which nothing expires tells queries that
 /// they need not look for expiring siblings.
-fn expires_secs(object: &Object) -> u32 {
+pub(super) fn expires_secs(object: &Object) -> u32 {
     let mixed = || object.siblings.iter().any(|s| s.meta.expires_secs.is_some());
     object.expires_secs().unwrap_or_else(|| if mixed() { u32::MAX } else { 0 })
 }
 
-fn write_failed(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
+pub(super) fn write_failed(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
     // It is unknown whether a part of the append reached the disk, so its event must not be issued
     // again.
     partition.raise_floor();

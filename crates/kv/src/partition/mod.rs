@@ -9,6 +9,7 @@
 mod deadline;
 mod digest;
 mod event_ids;
+mod grow;
 mod locked;
 mod locks;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
@@ -23,7 +24,7 @@ mod write_gate;
 pub(crate) use deadline::{BeginOrGiveUp, Deadline};
 pub use digest::{digest, is_tombstone};
 pub use event_ids::ActorSource;
-pub use locked::Written;
+pub use locked::{Locked, Written};
 pub use partition::Partition;
 pub use rules::{MergeRules, WriteRules};
 pub(crate) use table::PartitionTable;

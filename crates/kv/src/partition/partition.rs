@@ -5,7 +5,7 @@ use super::locked::Locked;
 use super::locks::KeyLocks;
 use super::unreadable_keys::UnreadableKeys;
 use super::{Access, Failure};
-use crate::hooks::{Change, WriteObserver};
+use crate::hooks::{Change, ValueKind, WriteObserver};
 use crate::names::Printable;
 use ombak_storage::{Backend, StorageError, Stored};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
@@ -13,6 +13,15 @@ use ombak_types::{Error, Object, StoreFailureKind, VectorClock, stored_object};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::{error, warn};
+
+/// The head of the current version of a key.
+pub(super) struct Current {
+    pub(super) object: Object,
+    /// Its position in the store's append order.
+    pub(super) seq: u64,
+    /// The bytes of its value, if it has only one and bytes can be added to that.
+    pub(super) grown_bytes: Option<u64>,
+}
 
 /// One home partition on this node.
 pub struct Partition {
@@ -24,6 +33,7 @@ pub struct Partition {
     /// Versions up to this seq are set aside.
     set_aside_to: AtomicU64,
     observers: Vec<Arc<dyn WriteObserver>>,
+    kinds: Vec<Arc<dyn ValueKind>>,
     unreadable_keys: Arc<UnreadableKeys>,
 }
 
@@ -33,13 +43,24 @@ impl Partition {
         let (locks, floor) = (KeyLocks::new(), AtomicU64::new(0));
         let set_aside_to = AtomicU64::new(0);
         let unreadable_keys = Arc::default();
-        Self { number, store, locks, actors, floor, set_aside_to, observers: Vec::new(), unreadable_keys }
+        let (observers, kinds) = (Vec::new(), Vec::new());
+        Self { number, store, locks, actors, floor, set_aside_to, observers, kinds, unreadable_keys }
     }
 
     /// Tells observers of each change from now on.
     pub(crate) fn observed_by(mut self, observers: &[Arc<dyn WriteObserver>]) -> Self {
         self.observers = observers.to_vec();
         self
+    }
+
+    /// Knows these kinds of values.
+    pub(crate) fn with_kinds(mut self, kinds: &[Arc<dyn ValueKind>]) -> Self {
+        self.kinds = kinds.to_vec();
+        self
+    }
+
+    pub(super) fn kinds(&self) -> &[Arc<dyn ValueKind>] {
+        &self.kinds
     }
 
     /// Notes in this list what cannot be read.
@@ -127,8 +148,19 @@ impl Partition {
 
     /// [`Self::head`] together with the version's position in the store's append order.
     fn head_with_seq(&self, key: &[u8], access: Access) -> Result<Option<(Object, u64)>, Failure> {
+        Ok(self.current(key, access)?.map(|current| (current.object, current.seq)))
+    }
+
+    /// The head of the current version, as a write needs it.
+    fn current(&self, key: &[u8], access: Access) -> Result<Option<Current>, Failure> {
         let Some(found) = self.read_head(key, access)? else { return Ok(None) };
-        Ok(Some((self.decode(key, &found)?, found.seq)))
+        let object = self.decode(key, &found)?;
+        let grown_bytes = if has_summary(&object) {
+            stored_object::single_value_bytes(&found.head).map_err(|corrupt| self.corrupt(key, corrupt))?
+        } else {
+            None
+        };
+        Ok(Some(Current { object, seq: found.seq, grown_bytes }))
     }
 
     /// Decodes a version that [`Self::read`] returned.
@@ -149,7 +181,7 @@ impl Partition {
     pub fn lock<'a>(&'a self, key: &'a [u8], access: Access) -> Result<Locked<'a>, Failure> {
         self.await_store(access)?;
         let guard = self.locks.lock(key, access).ok_or(Failure::WouldBlock)?;
-        let local = self.head_with_seq(key, access).inspect_err(|e| self.note_unreadable(e))?;
+        let local = self.current(key, access).inspect_err(|e| self.note_unreadable(e))?;
         Ok(Locked::new(self, key, guard, local, access))
     }
 
@@ -172,7 +204,11 @@ impl Partition {
         self.await_store(access)?;
         let guard = self.locks.lock(key, access).ok_or(Failure::WouldBlock)?;
         let found = self.read(key, access).and_then(|found| {
-            found.map(|found| self.decode(key, &found).map(|object| (object, found.seq))).transpose()
+            let current = |found: Stored| {
+                // The value is merged as a whole.
+                Ok(Current { object: self.decode(key, &found)?, seq: found.seq, grown_bytes: None })
+            };
+            found.map(current).transpose()
         });
         match found {
             Err(failure) if is_unreadable(&failure) => {
@@ -281,6 +317,11 @@ impl Partition {
             }
         }
     }
+}
+
+/// Whether an object has a large value, to which bytes may have been added.
+pub(super) fn has_summary(object: &Object) -> bool {
+    object.siblings.iter().any(|s| s.meta.of_kind.as_ref().is_some_and(|state| !state.summary.is_empty()))
 }
 
 fn is_unreadable(failure: &Failure) -> bool {

@@ -3,7 +3,7 @@
 use super::event_ids::ActorSource;
 use super::partition::Partition;
 use super::unreadable_keys::UnreadableKeys;
-use crate::hooks::WriteObserver;
+use crate::hooks::{ValueKind, WriteObserver};
 use arc_swap::ArcSwapOption;
 use ombak_storage::{BackendFactory, StorageError};
 use ombak_types::{StoreFailure, StoreFailureKind};
@@ -21,6 +21,7 @@ pub(crate) struct PartitionTable {
     backend: Arc<dyn BackendFactory>,
     actors: Arc<ActorSource>,
     observers: Vec<Arc<dyn WriteObserver>>,
+    kinds: Vec<Arc<dyn ValueKind>>,
     /// What the stores of all partitions cannot read.
     unreadable_keys: Arc<UnreadableKeys>,
     /// Held while a partition is opened, closed or dropped.
@@ -32,12 +33,18 @@ impl PartitionTable {
     pub(crate) fn new(ring_size: u32, backend: Arc<dyn BackendFactory>, actors: Arc<ActorSource>) -> Self {
         let slots = (0..ring_size).map(|_| ArcSwapOption::empty()).collect();
         let unreadable_keys = Arc::default();
-        Self { slots, backend, actors, observers: Vec::new(), unreadable_keys, changes: Mutex::new(()) }
+        let (observers, kinds) = (Vec::new(), Vec::new());
+        Self { slots, backend, actors, observers, kinds, unreadable_keys, changes: Mutex::new(()) }
     }
 
     /// Tells observers of each change in the partitions that are opened from now on.
     pub(crate) fn observed_by(self, observers: &[Arc<dyn WriteObserver>]) -> Self {
         Self { observers: observers.to_vec(), ..self }
+    }
+
+    /// Knows these kinds of values in the partitions that are opened from now on.
+    pub(crate) fn with_kinds(self, kinds: &[Arc<dyn ValueKind>]) -> Self {
+        Self { kinds: kinds.to_vec(), ..self }
     }
 
     /// The keys that wait for a repair.
@@ -77,7 +84,8 @@ impl PartitionTable {
         let Some(slot) = self.slots.get(number as usize) else { return Err(StorageError::Closed) };
         if slot.load().is_none() {
             let partition = Partition::new(number, self.backend.open(number)?, self.actors.clone());
-            let partition = partition.observed_by(&self.observers).noting_in(self.unreadable_keys.clone());
+            let partition =
+                partition.observed_by(&self.observers).with_kinds(&self.kinds).noting_in(self.unreadable_keys.clone());
             partition.raise_floor();
             slot.store(Some(Arc::new(partition)));
         }

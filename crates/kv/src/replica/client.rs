@@ -73,6 +73,10 @@ pub enum StoreMode {
         /// The ballot of the put.
         ballot: Ballot,
     },
+    /// The value is only what an operation has added to a large one. It adds that to its own value
+    /// if it has everything that the operation builds on; otherwise it answers
+    /// [`StoreOutcome::Lacks`] (docs/design/datatypes.md).
+    Add,
     /// It merges the version with its own. If it cannot read its own, it stores the version in its
     /// place, provided that the version descends its own clock, as far as that can be read
     /// (docs/design/replication.md §13).
@@ -121,6 +125,9 @@ pub enum StoreOutcome {
     /// The replica has raised a fence since the sender noted its counter. The sender may read again
     /// and send what it then has.
     Fenced,
+    /// The replica lacks what an addition ([`StoreMode::Add`]) builds on, and has stored nothing.
+    /// The sender sends the whole version.
+    Lacks,
     /// The condition of [`StoreMode::IfExpected`] does not hold.
     Conflict,
     /// The home has changed since the placement by which the sender has chosen the replicas. The

@@ -159,6 +159,7 @@ type Sync = (Arc<Partition>, u64);
 fn note_taken(engine: &Engine, store: &ReplicaStore, taken: Taken) -> Result<(StoreOutcome, Option<Sync>), Error> {
     Ok(match taken {
         Taken::Fenced => (StoreOutcome::Fenced, None),
+        Taken::Lacks => (StoreOutcome::Lacks, None),
         Taken::Conflict => (StoreOutcome::Conflict, None),
         Taken::Outdated(known) => (StoreOutcome::Outdated { known, digest: None }, None),
         Taken::Stored(written) => {

@@ -142,6 +142,7 @@ fn mode() -> impl Strategy<Value = StoreMode> {
     prop_oneof![
         Just(StoreMode::Merge),
         Just(StoreMode::ReplaceUnreadable),
+        Just(StoreMode::Add),
         (clock(), ballot()).prop_map(|(expected, ballot)| StoreMode::IfExpected { expected, ballot }),
     ]
 }
@@ -179,6 +180,7 @@ fn store_reply() -> impl Strategy<Value = StoreReply> {
     let outcome = prop_oneof![
         any::<u64>().prop_map(|digest| StoreOutcome::Stored { digest }),
         Just(StoreOutcome::Fenced),
+        Just(StoreOutcome::Lacks),
         Just(StoreOutcome::Conflict),
         (placement_version(), any::<Option<u64>>())
             .prop_map(|(known, digest)| StoreOutcome::Outdated { known, digest }),

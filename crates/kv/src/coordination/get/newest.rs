@@ -21,9 +21,9 @@ pub(super) enum Newest {
 }
 
 impl Copies {
-    /// Merges the copies that no other copy covers. All values of a kind stay: only the reply has
-    /// them in one, which no replica stores (docs/design/replication.md §11). `without_values` says
-    /// that a single value is not needed.
+    /// Merges the copies that no other copy covers. All values of a kind stay: the reply, and each
+    /// replica that is sent them, make one of them (docs/design/datatypes.md). `without_values`
+    /// says that a single value is not needed.
     pub(super) fn newest(&mut self, without_values: bool) -> Newest {
         if let [CopyState::Found(FoundCopy { object, digest, body: BodyState::Here })] = self.states.as_mut_slice() {
             // This is the only replica, so its copy is not needed afterwards.

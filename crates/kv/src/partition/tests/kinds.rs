@@ -1,5 +1,6 @@
-//! Values of a kind: replicas keep the value of each event, and only operations and answers have
-//! them in one (docs/design/replication.md §11).
+//! Values of a kind that lie in plain siblings, as the counters of Riak 1.4 do: replicas keep the
+//! value of each event, and only operations and answers have them in one
+//! (docs/design/replication.md §11).
 
 use super::replica::Replica;
 use crate::hooks::{ValueKind, merge_values};

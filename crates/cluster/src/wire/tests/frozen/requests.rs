@@ -116,6 +116,22 @@ fn check_answers(frozen: &mut FrozenMessages) {
 pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
     let put = put_with(PutOptions { operation: Some(300), ..PutOptions::default() });
     check(frozen, "forwarded_put/operation", &put, encode_forwarded_put, decode_forwarded_put);
+    let addition = ReplicaStore {
+        partition: 300,
+        n: 3,
+        ring: NO_RING,
+        key: "a key".into(),
+        head: "the head".into(),
+        body: "what is added".into(),
+        kind: StoreKind { dvv: true, values: 300 },
+        mode: StoreMode::Add,
+        noted: Some(COUNTER),
+        synced: false,
+        deadline: None,
+    };
+    check(frozen, "replica_store/add", &addition, encode_replica_store, decode_replica_store);
+    let lacks = StoreReply { outcome: StoreOutcome::Lacks, counter: COUNTER };
+    check(frozen, "store_reply/lacks", &lacks, encode_store_reply, decode_store_reply);
 }
 
 pub(super) fn check_all(frozen: &mut FrozenMessages) {
