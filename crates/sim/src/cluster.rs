@@ -194,8 +194,9 @@ pub struct Cluster {
     pub(crate) ring_size: u32,
     /// Whether members have the times of the program in place of those of runs.
     pub(crate) has_default_times: bool,
-    /// Whether there are bucket types with data types.
-    pub(crate) has_data_types: bool,
+    /// Values of data types of up to this many bytes are written as a whole. `None`: there are no
+    /// bucket types with data types.
+    pub(crate) whole_bytes_max: Option<usize>,
     ring: Option<Arc<Ring>>,
     random: Random,
     made: Made,
@@ -249,7 +250,7 @@ impl Cluster {
             obstacles: Vec::new(),
             ring_size: RING_SIZE,
             has_default_times: false,
-            has_data_types: false,
+            whole_bytes_max: None,
             ring: None,
             random,
             made,
@@ -370,7 +371,9 @@ impl Cluster {
     /// What a process on a host needs for its engine.
     pub(crate) fn engine_parts(&mut self, host: HostId) -> Result<KvConfig, NoStart> {
         let (runtime, wiring, ring_size) = (self.world.runtime(host), self.wiring, self.ring_size);
-        let kinds = if self.has_data_types { ombak_datatypes::kinds() } else { Vec::new() };
+        let kinds = self.whole_bytes_max.map_or_else(Vec::new, |bytes_max| {
+            ombak_datatypes::kinds_with(Arc::new(ombak_runtime::TokioRuntime), bytes_max)
+        });
         let (made, witness) = (self.made.clone(), self.witness.clone());
         let node = self.node_mut(host);
         // The engine, its services and its tasks keep the runtime of their process alive.

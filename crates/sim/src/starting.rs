@@ -84,7 +84,7 @@ fn create_kinds(cluster: &Cluster, host: HostId, kv: &Kv) -> Result<(), NoStart>
     for kind in BucketKind::ALL {
         kind.create(kv.buckets()).map_err(|e| no_start(host, e))?;
     }
-    let types = if cluster.has_data_types { TypedKind::ALL.as_slice() } else { &[] };
+    let types = if cluster.whole_bytes_max.is_some() { TypedKind::ALL.as_slice() } else { &[] };
     types.iter().try_for_each(|kind| kind.create(kv.buckets())).map_err(|e| no_start(host, e))
 }
 

@@ -41,6 +41,19 @@ fn a_seed_gives_the_same_trace_again() {
     }
 }
 
+/// A replica then has an event and not all that the event's coordinator had seen.
+#[test]
+fn an_addition_to_a_value_without_its_past_is_found() {
+    let found = (1..=50).map(|number| number * 2).find_map(|seed| {
+        break_rule(Some(BrokenRule::AdditionsBuildOnTheirPast));
+        let report = run_typed_seed(seed);
+        break_rule(None);
+        report.violation.map(|violation| (seed, violation))
+    });
+    println!("{found:?}");
+    assert!(found.is_some(), "no seed has noticed an addition without its past");
+}
+
 /// The events of two different changes then have one name, so one of the changes is lost.
 #[test]
 fn an_actor_that_is_used_again_is_found() {

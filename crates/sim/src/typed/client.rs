@@ -61,7 +61,8 @@ impl TypedClient {
     async fn add(&mut self, host: HostId, key: TypedKey) {
         let in_set = key.kind == TypedKind::Set || self.random.chance(50);
         self.added += 1;
-        let member = Bytes::from(format!("{}{}-{}", if in_set { "m" } else { "f" }, self.number, self.added));
+        let padding = self.run.padding;
+        let member = Bytes::from(format!("{}{}-{}{padding}", if in_set { "m" } else { "f" }, self.number, self.added));
         let adds = vec![SetOp::Add(member.clone())];
         let request = match key.kind {
             TypedKind::Map if in_set => update(SET_FIELD, FieldType::Set, FieldOp::Set(adds)),

@@ -29,6 +29,7 @@ use client::TypedClient;
 use expected::Expected;
 use key::TypedKey;
 use ombak_crdt::State;
+use ombak_datatypes::WHOLE_BYTES_MAX;
 use ombak_kv::{GetOptions, GetReply, GetRequest, Kv};
 use ombak_runtime::{BoxFuture, Runtime, RuntimeExt};
 use ombak_types::{Error, Quorum};
@@ -45,6 +46,13 @@ const OPERATIONS_PER_CLIENT: u64 = 40;
 const READ_ROUNDS: usize = 6;
 /// How often a read is tried whose answer is late.
 const READ_TRIES_MAX: usize = 5;
+/// In half of the seeds values of more bytes are added to, and members are long, so that sets and
+/// maps have parts in the stores.
+const GROWING_BYTES_MIN: usize = 64;
+const PADDING: &str = match std::str::from_utf8(&[b'x'; 900]) {
+    Ok(padding) => padding,
+    Err(_) => "",
+};
 /// Faults that leave what is synced on a disk where it is, and one disk that is lost.
 const FAULTS: [FaultKind; 11] = [
     FaultKind::Kill,
@@ -86,6 +94,8 @@ pub struct TypedReport {
 pub(crate) struct TypedRun {
     clients: Clients,
     expected: Arc<Mutex<Expected>>,
+    /// What members have behind their names.
+    padding: &'static str,
 }
 
 /// Runs a seed. Seeds that are divisible by 3 connect the engines by single messages, which are
@@ -104,12 +114,14 @@ fn run_in_world(seed: u64, made: &Made) -> TypedReport {
     let machines = Machines { nodes: NODES, spares: 0, wiring, backends: Backends::OnlyBitcask };
     let oracle = Arc::<Mutex<Oracle>>::default();
     let mut cluster = Cluster::new(&world, machines, made, oracle.lock().witness.clone());
-    cluster.has_data_types = true;
+    let grows = seed.is_multiple_of(2);
+    cluster.whole_bytes_max = Some(if grows { GROWING_BYTES_MIN } else { WHOLE_BYTES_MAX });
     let cluster = Arc::new(Mutex::new(cluster));
     let nemesis = Nemesis::new(&world, &cluster, &oracle).limited_to(&FAULTS);
     let (counts, rush) = (Arc::default(), nemesis.rush.clone());
     let clients = Clients { world: world.clone(), cluster: cluster.clone(), oracle: oracle.clone(), counts, rush };
-    let run = TypedRun { clients, expected: Arc::default() };
+    let padding = if grows { PADDING } else { "" };
+    let run = TypedRun { clients, expected: Arc::default(), padding };
     let ended = world.run(RUN_LIMIT, run.clone().all(nemesis.clone()));
     let broken = oracle.lock().violation.as_ref().map(ToString::to_string);
     cluster.lock().end();
