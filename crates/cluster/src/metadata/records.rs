@@ -43,8 +43,8 @@ fn for_registry(change: ChangedRecord) -> RecordChange {
 
 /// The command that makes a change. `None` for the removal of a type: types are never removed.
 pub(crate) fn command(proposed: ProposedChange) -> Option<Command> {
-    let ProposedChange { change, expected, type_expected, .. } = proposed;
-    Some(match change {
+    let ProposedChange { change, expected, type_expected, functions: named, unless_named, .. } = proposed;
+    let command = match change {
         RecordChange::Type(name, record) => {
             let TypeRecord { active, overrides, .. } = record?;
             Command::PutType { name: TypeName(name), expected, active, overrides: (*overrides).clone() }
@@ -53,10 +53,13 @@ pub(crate) fn command(proposed: ProposedChange) -> Option<Command> {
             let overrides = record.map(|record| (*record.overrides).clone());
             Command::PutBucket { bucket: name_of(bucket), expected, type_expected, overrides }
         }
-        RecordChange::Function(name, record) => {
-            Command::PutFunction { name, expected, source: record.map(|record| record.source) }
-        }
-    })
+        RecordChange::Function(name, record) => match (record, expected) {
+            (None, Some(expected)) if unless_named => Command::DeleteUnnamed { name, expected },
+            (record, expected) => Command::PutFunction { name, expected, source: record.map(|record| record.source) },
+        },
+    };
+    // Without registered functions the command is one that every version knows.
+    Some(if named.is_empty() { command } else { Command::WithFunctions { named, command: Box::new(command) } })
 }
 
 fn name_of(bucket: Bucket) -> BucketName {

@@ -2,6 +2,7 @@
 
 use super::state::{RecordChange, Settings, Snapshot};
 use crate::interface::Holdings;
+use std::sync::Arc;
 
 /// A change that a registry has checked, and the state from which it starts.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,12 +16,20 @@ pub struct ProposedChange {
     /// Where no object may lie when the change takes effect, because it changes which nodes have
     /// copies of a key (docs/design/replication.md §10).
     pub moves: Option<Holdings>,
+    /// The registered functions that hooks name after the change and did not name before it. The
+    /// change takes effect only while they are registered.
+    pub functions: Vec<Arc<str>>,
+    /// Whether a function is deleted only if no hook names it.
+    pub unless_named: bool,
 }
 
 impl ProposedChange {
-    pub(super) fn new(now: &Snapshot, settings: &Settings, change: RecordChange) -> Self {
+    pub(super) fn new(now: &Snapshot, settings: &Settings, change: RecordChange, unless_named: bool) -> Self {
         let mut after = now.clone();
         after.apply(settings, change.clone());
+        let named = now.newly_named(&after, &change);
+        let functions = named.filter_map(|name| now.functions().get_key_value(&*name)).map(|(name, _)| name.clone());
+        let functions = functions.collect();
         let (expected, type_expected, moves) = match &change {
             RecordChange::Type(name, _) => {
                 let moves = placement(now.type_map(name)) != placement(after.type_map(name));
@@ -39,7 +48,7 @@ impl ProposedChange {
                 (now.records.functions.get(name).map(|record| record.version), None, None)
             }
         };
-        Self { change, expected, type_expected, moves }
+        Self { change, expected, type_expected, moves, functions, unless_named }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::function_record::HookUser;
 use ombak_types::props::PropErrors;
+use std::sync::Arc;
 
 /// Why a bucket type, the properties of a bucket or a function cannot be changed. `Display` gives
 /// Riak's word where Riak has one; the command line and HTTP make their sentences from the
@@ -39,6 +40,10 @@ pub enum PropsError {
     /// The function cannot be deleted, because hooks name it. Holds whose hooks.
     #[error("hooks name the function")]
     FunctionUsed(Vec<HookUser>),
+    /// A hook cannot be set, because the function that it names was deleted at the same moment.
+    /// Holds the function's name.
+    #[error("the function {0} was deleted at the same moment; set the hook again without it")]
+    FunctionGone(Arc<str>),
     /// The function cannot be registered. Holds the reason.
     #[error("{0}")]
     BadFunction(String),

@@ -11,7 +11,7 @@ use imbl::OrdMap;
 use ombak_types::BucketProps;
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::props::Hook;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The longest name, in bytes.
@@ -51,10 +51,10 @@ impl BucketRegistry {
         check_source(source)
     }
 
-    /// Deletes a function. Unless it is `forced`, a function that a hook names is kept. That look
-    /// saves an operator from a mistake: a hook that is set at the same moment is not seen.
+    /// Deletes a function. Unless it is `forced`, a function that a hook names is kept. A hook that
+    /// is set at the same moment either comes first and keeps the function, or is refused.
     pub fn delete_function(&self, name: &str, forced: bool) -> Result<(), PropsError> {
-        self.change(|now| {
+        self.change_if(!forced, |now| {
             if !now.functions().contains_key(name) {
                 return Err(PropsError::NoFunction);
             }
@@ -84,6 +84,18 @@ impl Snapshot {
         &self.records.functions
     }
 
+    /// The functions that the hooks of a type or bucket name after a change of it, and did not name
+    /// before.
+    pub(super) fn newly_named(&self, after: &Self, change: &RecordChange) -> impl Iterator<Item = String> + use<> {
+        let named = |snapshot: &Self| match change {
+            RecordChange::Type(name, _) => snapshot.props_of_type(name).map(|props| names(props)),
+            RecordChange::Bucket(bucket, _) => snapshot.props(bucket).ok().map(|props| names(props)),
+            RecordChange::Function(..) => None,
+        };
+        let before = named(self).unwrap_or_default();
+        named(after).unwrap_or_default().into_iter().filter(move |name| !before.contains(name))
+    }
+
     /// What names each function as a hook: types, and buckets with hooks of their own.
     fn hook_users(&self) -> BTreeMap<String, Vec<HookUser>> {
         let mut users = BTreeMap::new();
@@ -104,6 +116,12 @@ impl Snapshot {
         }
         users
     }
+}
+
+/// The functions that hooks name.
+fn names(props: &BucketProps) -> BTreeSet<String> {
+    let hooks = props.precommit.iter().chain(&props.postcommit);
+    hooks.filter_map(|hook| if let Hook::Named(name) = hook { Some(name.clone()) } else { None }).collect()
 }
 
 fn add_user(users: &mut BTreeMap<String, Vec<HookUser>>, props: &BucketProps, user: impl Fn() -> HookUser) {

@@ -14,6 +14,7 @@ use ombak_types::props::{
 };
 use ombak_types::{Bucket, Error};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -285,8 +286,18 @@ impl BucketRegistry {
         &self,
         next: impl Fn(&Snapshot) -> Result<Option<RecordChange>, PropsError>,
     ) -> Result<(), PropsError> {
+        self.change_if(false, next)
+    }
+
+    /// Like [`Self::change`]. With `unless_named`, a deletion of a function has no effect if a hook
+    /// names the function when the deletion is decided.
+    pub(super) fn change_if(
+        &self,
+        unless_named: bool,
+        next: impl Fn(&Snapshot) -> Result<Option<RecordChange>, PropsError>,
+    ) -> Result<(), PropsError> {
         match self.authority.get() {
-            Some(authority) => self.change_with(&**authority, next),
+            Some(authority) => self.change_with(&**authority, unless_named, next),
             None => self.change_here(next),
         }
     }
@@ -314,9 +325,11 @@ impl BucketRegistry {
     fn change_with(
         &self,
         authority: &dyn PropertyAuthority,
+        unless_named: bool,
         next: impl Fn(&Snapshot) -> Result<Option<RecordChange>, PropsError>,
     ) -> Result<(), PropsError> {
         let mut is_up_to_date = false;
+        let mut named = BTreeSet::new();
         for _ in 0..TRIES_MAX {
             let now = self.current.load_full();
             let change = match next(&now) {
@@ -332,7 +345,13 @@ impl BucketRegistry {
                 }
                 Err(error) => return Err(error),
             };
-            match authority.decide(ProposedChange::new(&now, &self.settings, change)) {
+            let proposed = ProposedChange::new(&now, &self.settings, change, unless_named);
+            named.extend(proposed.functions.iter().cloned());
+            // A hook may name a function that was never registered. This one was deleted meanwhile.
+            if let Some(gone) = named.iter().find(|name| !now.functions().contains_key(*name)) {
+                return Err(PropsError::FunctionGone(gone.clone()));
+            }
+            match authority.decide(proposed) {
                 Ok(()) => return Ok(()),
                 Err(Undecided::Overtaken) => authority.catch_up(),
                 Err(Undecided::Refused(why)) => return Err(PropsError::Refused(why)),

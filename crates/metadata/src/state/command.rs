@@ -73,6 +73,12 @@ pub enum Command {
     /// Registers a function, or sets its source; without `source` it is none any more. `expected`
     /// is its version; `None`: it is none yet. Version 1 does not know it.
     PutFunction { name: Arc<str>, expected: Option<u64>, source: Option<Arc<str>> },
+    /// Deletes a function, if no hook of a bucket or a type names it. So a hook that comes first in
+    /// the log keeps its function. Version 1 does not know it.
+    DeleteUnnamed { name: Arc<str>, expected: u64 },
+    /// Carries out a command that sets hooks, if the functions that these name are registered. So
+    /// no hook gets a function that was deleted meanwhile. Version 1 does not know it.
+    WithFunctions { named: Vec<Arc<str>>, command: Box<Command> },
     /// Closes the cluster to writes of clients, for a change that only an empty cluster survives.
     /// The index of the command identifies the closing.
     CloseWrites,

@@ -8,7 +8,9 @@
 use super::command::Refusal;
 use super::metadata::Metadata;
 use imbl::OrdMap;
+use ombak_types::PropMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A registered function.
@@ -61,6 +63,21 @@ impl Metadata {
         Ok(())
     }
 
+    pub(super) fn delete_unnamed(&mut self, index: u64, name: Arc<str>, expected: u64) -> Result<(), Refusal> {
+        if self.is_hook(&name) {
+            return Err(Refusal::Changed);
+        }
+        self.put_function(index, name, Some(expected), None)
+    }
+
+    /// Whether a hook of a bucket or a type names a function. Hooks that nodes have from their
+    /// configuration are no part of the state.
+    fn is_hook(&self, name: &str) -> bool {
+        let of_types = self.types().values().map(|record| &record.overrides);
+        let of_buckets = self.buckets().values().map(|record| &record.overrides);
+        of_types.chain(of_buckets).any(|overrides| sets_hook(overrides, name))
+    }
+
     pub(super) fn take_over_functions(&mut self, index: u64, functions: Vec<(Arc<str>, Arc<str>)>) {
         let Functions { records, changed } = &mut self.functions;
         for (name, source) in functions {
@@ -70,4 +87,10 @@ impl Metadata {
             }
         }
     }
+}
+
+/// Whether properties name a function as a hook: `{"name": ...}`.
+fn sets_hook(overrides: &PropMap, name: &str) -> bool {
+    let hooks = ["precommit", "postcommit"].iter().filter_map(|hooks| overrides.get(*hooks)?.as_array()).flatten();
+    hooks.into_iter().any(|hook| hook.get("name").and_then(Value::as_str) == Some(name))
 }

@@ -142,6 +142,14 @@ impl Metadata {
                 Ok(())
             }
             Command::PutFunction { name, expected, source } => self.put_function(index, name, expected, source),
+            Command::DeleteUnnamed { name, expected } => self.delete_unnamed(index, name, expected),
+            Command::WithFunctions { named, command } => {
+                let is_registered = |name: &Arc<str>| self.functions.records.contains_key(name);
+                if !named.iter().all(is_registered) {
+                    return Err(Refusal::Changed);
+                }
+                self.apply(index, *command)
+            }
             Command::CloseWrites => self.close_writes(index, None),
             Command::ClosePart { part } => self.close_writes(index, Some(part)),
             Command::OpenWrites { closing } => self.open_writes(closing),
@@ -370,6 +378,7 @@ fn changes_only(command: &Command, part: &ClosedPart) -> bool {
     match (command, part) {
         (Command::PutBucket { bucket, .. }, ClosedPart::Bucket(closed)) => bucket == closed,
         (Command::PutType { name, .. }, ClosedPart::Type(closed)) => name == closed,
+        (Command::WithFunctions { command, .. }, part) => changes_only(command, part),
         _ => false,
     }
 }

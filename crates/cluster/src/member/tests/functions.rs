@@ -1,7 +1,8 @@
 //! Registered functions in a cluster.
 
 use super::*;
-use ombak_kv::{BucketRegistry, PropsError};
+use ombak_kv::buckets::BucketRecord;
+use ombak_kv::{BucketRegistry, ProposedChange, PropsError, RecordChange, Undecided};
 
 const ONE: &str = "function() { return [1]; }";
 const TWO: &str = "function() { return [2]; }";
@@ -116,5 +117,37 @@ async fn functions_are_registered_when_all_members_know_them_and_older_nodes_do_
     let refused = third.join(nodes[0].node().listens_on()).await.unwrap_err().to_string();
     assert!(refused.contains("Unable to get ring from"), "{refused}");
     end(third).await;
+    stop(&nodes).await;
+}
+
+/// What a node proposes that knows the function, and no hook that names it.
+fn proposed(change: RecordChange, expected: Option<u64>, functions: Vec<Arc<str>>) -> ProposedChange {
+    ProposedChange { change, expected, type_expected: None, moves: None, functions, unless_named: true }
+}
+
+/// The second node acts on what it knew before the first one was faster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_hook_and_the_deletion_of_its_function_the_first_takes_effect() {
+    let (_places, nodes) = acquainted_cluster().await;
+    register(&nodes[0], "f", ONE, false).await.unwrap();
+    let version = nodes[0].kv().buckets().function("f").unwrap().version;
+    let hooks: PropMap = serde_json::from_str(r#"{"precommit": [{"name": "f"}]}"#).unwrap();
+    let bucket = |name: &'static str| Bucket::untyped(name);
+
+    let of_first = hooks.clone();
+    change(&nodes[0], move |registry| registry.set_bucket(&bucket("first"), &of_first)).await.unwrap();
+    let deletion = || proposed(RecordChange::Function("f".into(), None), Some(version), Vec::new());
+    assert_eq!(nodes[1].decide_properties(deletion()).await, Err(Undecided::Overtaken));
+    assert!(matches!(delete(&nodes[1], "f").await, Err(PropsError::FunctionUsed(users)) if users.len() == 1));
+    assert!(nodes.iter().all(|node| source(node, "f").as_deref() == Some(ONE)));
+
+    change(&nodes[0], move |registry| registry.reset_bucket(&bucket("first"))).await.unwrap();
+    delete(&nodes[0], "f").await.unwrap();
+    let record = BucketRecord { overrides: Arc::new(hooks), version: 0 };
+    let hook = RecordChange::Bucket(bucket("second"), Some(record));
+    let hook = proposed(hook, None, vec!["f".into()]);
+    assert_eq!(nodes[1].decide_properties(hook).await, Err(Undecided::Overtaken));
+    let has_hook = |node: &MemberNode| !node.kv().buckets().props(&bucket("second")).unwrap().precommit.is_empty();
+    assert!(!nodes.iter().any(has_hook));
     stop(&nodes).await;
 }

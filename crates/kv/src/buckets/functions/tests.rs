@@ -1,6 +1,8 @@
 use super::*;
+use crate::buckets::{BucketRecord, PropertyAuthority, ProposedChange, Undecided};
 use ombak_storage::fs::RealFs;
 use ombak_types::{Bucket, PropMap};
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::json;
 use std::path::Path;
@@ -120,6 +122,80 @@ fn what_a_hook_names_is_deleted_by_force_only() {
     registry.delete_function("f", true).unwrap();
     assert_eq!(registry.function("f"), None);
     assert!(registry.list_functions().1.contains_key("f"), "the hooks still name it");
+}
+
+/// A cluster in which another node is faster: what it has changed is found with the next look.
+#[derive(Debug)]
+struct Overtaken {
+    registry: Arc<BucketRegistry>,
+    first: Mutex<Vec<RecordChange>>,
+    proposed: Mutex<Vec<ProposedChange>>,
+}
+
+impl PropertyAuthority for Overtaken {
+    fn decide(&self, change: ProposedChange) -> Result<(), Undecided> {
+        self.proposed.lock().push(change);
+        if self.first.lock().is_empty() { Ok(()) } else { Err(Undecided::Overtaken) }
+    }
+
+    fn catch_up(&self) {
+        self.registry.adopt(std::mem::take(&mut self.first.lock()));
+    }
+}
+
+fn hook_of(name: &str) -> PropMap {
+    map(json!({ "precommit": [{ "name": name }] }))
+}
+
+/// A registry with the function `f`, in a cluster in which `first` is decided before the next
+/// change.
+fn overtaken(dir: &Path, first: RecordChange) -> Arc<Overtaken> {
+    let registry = Arc::new(open(dir));
+    let authority =
+        Overtaken { registry: registry.clone(), first: Mutex::new(vec![first]), proposed: Mutex::default() };
+    let authority = Arc::new(authority);
+    let f = RecordChange::Function("f".into(), Some(FunctionRecord::new("s".into(), 7)));
+    registry.follow(authority.clone(), vec![f]);
+    authority
+}
+
+#[test]
+fn a_deletion_that_a_hook_overtakes_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = Bucket::untyped("b");
+    let record = BucketRecord { overrides: Arc::new(hook_of("f")), version: 8 };
+    let cluster = overtaken(dir.path(), RecordChange::Bucket(bucket.clone(), Some(record)));
+    let refused = cluster.registry.delete_function("f", false);
+    assert_eq!(refused, Err(PropsError::FunctionUsed(vec![HookUser::Bucket(bucket)])));
+    cluster.registry.delete_function("f", true).unwrap();
+    let asked: Vec<bool> = cluster.proposed.lock().iter().map(|change| change.unless_named).collect();
+    assert_eq!(asked, [true, false]);
+}
+
+#[test]
+fn a_hook_that_the_deletion_of_its_function_overtakes_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = overtaken(dir.path(), RecordChange::Function("f".into(), None));
+    let (registry, bucket) = (&cluster.registry, Bucket::untyped("b"));
+    assert_eq!(registry.set_bucket(&bucket, &hook_of("f")), Err(PropsError::FunctionGone("f".into())));
+    // Who sets it now knows that it is not registered. It may be in a file.
+    assert_eq!(registry.set_bucket(&bucket, &hook_of("f")), Ok(()));
+    let depends_on: Vec<usize> = cluster.proposed.lock().iter().map(|change| change.functions.len()).collect();
+    assert_eq!(depends_on, [1, 0]);
+}
+
+#[test]
+fn only_hooks_that_are_new_depend_on_their_functions() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = overtaken(dir.path(), RecordChange::Function("other".into(), None));
+    cluster.catch_up();
+    let (registry, bucket) = (&cluster.registry, Bucket::untyped("b"));
+    let record = BucketRecord { overrides: Arc::new(hook_of("f")), version: 8 };
+    registry.adopt(vec![RecordChange::Bucket(bucket.clone(), Some(record))]);
+    registry.set_bucket(&bucket, &map(json!({"r": 1}))).unwrap();
+    registry.create_type(b"t", &hook_of("f")).unwrap();
+    let depends_on: Vec<_> = cluster.proposed.lock().iter().map(|change| change.functions.clone()).collect();
+    assert_eq!(depends_on, [vec![], vec![Arc::from("f")]]);
 }
 
 proptest! {

@@ -50,3 +50,68 @@ fn functions_are_saved_and_a_state_that_had_some_keeps_its_format() {
     assert!(state.functions().is_empty() && state.has_had_functions());
     assert_eq!((Metadata::from_bytes(&state.to_bytes().unwrap()), format(&state)), (Ok(state.clone()), Some(4)));
 }
+
+fn with_hook(hook: &Value) -> Command {
+    let bucket = BucketName { r#type: "default".into(), name: "b".into() };
+    let overrides = Some(map(json!({ "postcommit": [hook] })));
+    Command::PutBucket { bucket, expected: None, type_expected: None, overrides }
+}
+
+fn delete_unnamed(name: &str, expected: u64) -> Command {
+    Command::DeleteUnnamed { name: name.into(), expected }
+}
+
+fn with_functions(named: &[&str], command: Command) -> Command {
+    Command::WithFunctions { named: named.iter().map(|name| (*name).into()).collect(), command: Box::new(command) }
+}
+
+#[test]
+fn of_a_hook_and_the_deletion_of_its_function_the_first_in_the_log_takes_effect() {
+    let mut registered = founded();
+    registered.apply(2, put_function("f", None, Some("s"))).unwrap();
+    let hook = || with_functions(&["f"], with_hook(&json!({"name": "f"})));
+
+    let mut state = registered.clone();
+    state.apply(3, hook()).unwrap();
+    assert_eq!(refused(&mut state, delete_unnamed("f", 2)), Refusal::Changed);
+    assert!(state.functions().contains_key("f"));
+    state.apply(4, put_function("f", Some(2), None)).unwrap();
+    assert!(state.functions().is_empty(), "a forced deletion does not look at hooks");
+
+    let mut state = registered.clone();
+    state.apply(3, delete_unnamed("f", 2)).unwrap();
+    assert_eq!(refused(&mut state, hook()), Refusal::Changed);
+    assert!(state.buckets().is_empty());
+    state.apply(4, with_hook(&json!({"name": "inAFile"}))).unwrap();
+    assert_eq!(state.buckets().len(), 1, "a hook may name what was never registered");
+}
+
+#[test]
+fn hooks_of_types_and_buckets_count_and_only_by_name() {
+    let mut state = founded();
+    state.apply(2, put_function("f", None, Some("s"))).unwrap();
+    for hook in [json!({"mod": "f", "fun": "f"}), json!({"name": "g"}), json!("f")] {
+        let mut state = state.clone();
+        state.apply(3, with_hook(&hook)).unwrap();
+        assert_eq!(state.apply(4, delete_unnamed("f", 2)), Ok(()), "{hook}");
+    }
+    let overrides = map(json!({"precommit": [{"name": "g"}, {"name": "f"}]}));
+    let of_type = Command::PutType { name: TypeName("t".into()), expected: None, active: false, overrides };
+    state.apply(3, of_type).unwrap();
+    assert_eq!(refused(&mut state, delete_unnamed("f", 2)), Refusal::Changed);
+    assert_eq!(refused(&mut state, delete_unnamed("g", 2)), Refusal::Changed, "it is not registered");
+}
+
+#[test]
+fn a_hook_is_set_while_its_bucket_alone_is_closed() {
+    let mut state = founded();
+    state.apply(2, put_function("f", None, Some("s"))).unwrap();
+    let bucket = |name: &'static str| BucketName { r#type: "default".into(), name: name.into() };
+    let set = || Box::new(with_functions(&["f"], with_hook(&json!({"name": "f"}))));
+    state.apply(3, Command::ClosePart { part: ClosedPart::Bucket(bucket("other")) }).unwrap();
+    assert_eq!(refused(&mut state, Command::WhileClosed { closing: 3, command: set() }), Refusal::WritesOpen);
+    state.apply(4, Command::OpenWrites { closing: 3 }).unwrap();
+    state.apply(5, Command::ClosePart { part: ClosedPart::Bucket(bucket("b")) }).unwrap();
+    state.apply(6, Command::WhileClosed { closing: 5, command: set() }).unwrap();
+    assert_eq!(state.buckets().len(), 1);
+}

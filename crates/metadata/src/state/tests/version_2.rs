@@ -17,6 +17,10 @@ fn commands_and_refusals_have_the_bytes_of_version_2() {
     let commit = Command::CommitRing { expected, staged: 300, ring, statuses, locations };
     let functions = vec![("f".into(), SOURCE.into())];
     let take_over = Command::TakeOver { types: Vec::new(), buckets: Vec::new(), functions };
+    let bucket = BucketName { r#type: "default".into(), name: "b".into() };
+    let overrides = Some(map(json!({"precommit": [{"name": "My.f"}]})));
+    let set_hook = Command::PutBucket { bucket, expected: None, type_expected: None, overrides };
+    let with_functions = Command::WithFunctions { named: vec!["My.f".into()], command: Box::new(set_hook) };
     for (name, command) in [
         ("set_goal", Command::SetGoal(goal)),
         ("take_step", step(300, 7, Step::Begin)),
@@ -26,6 +30,8 @@ fn commands_and_refusals_have_the_bytes_of_version_2() {
         ("put_function/new", put_function("f", None, Some(SOURCE))),
         ("put_function/none", put_function("f", Some(300), None)),
         ("take_over/functions", take_over),
+        ("delete_unnamed", Command::DeleteUnnamed { name: "My.f".into(), expected: 300 }),
+        ("with_functions", with_functions),
     ] {
         frozen.check(name, &command, |m| serde_json::to_vec(m).unwrap(), |b| serde_json::from_slice(b));
     }
