@@ -76,6 +76,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-membership",
             "ombak-kv",
             "ombak-mapreduce",
+            "ombak-functions",
             "ombak-jobs",
         ],
     ),

@@ -1,21 +1,28 @@
 //! Works on parts of the jobs of other nodes.
+//!
+//! A piece ends soon after nobody waits for it any more: its job has ended, or its peer has gone.
+//! What a job keeps here is forgotten when its owner says that it has ended, and otherwise at its
+//! deadline.
 
 use crate::replica::ReplicaCounters;
 use crate::replica::failure::{MALFORMED, REPLICA_ERROR};
 use crate::service_numbers::JOB_PART;
 use crate::wire::{JobAnswer, JobQuestion, decode_job_question, encode_error, encode_job_answer};
 use bytes::Bytes;
-use ombak_jobs::{Jobs, PartClient, PartError};
+use ombak_jobs::{Jobs, PartAnswer, PartClient, PartError, PartRequest};
 use ombak_peer::connection::TwoServices;
 use ombak_peer::{Incoming, RefusalCode, Responder, Services};
 use ombak_ring::RingVersion;
-use ombak_runtime::Runtime;
+use ombak_runtime::{Runtime, within};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use tracing::warn;
 
 /// How many pieces may be under way. Most of them wait for their turn.
 const PIECES_MAX: usize = 1024;
+/// How often the work on a piece looks whether its peer still waits.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The service of a node for the jobs of other nodes.
 pub(crate) struct JobService {
@@ -88,15 +95,31 @@ impl UnderWay {
                 local.end_job(job).await;
                 Ok(JobAnswer::Ended)
             }
-            JobQuestion::Piece(request) => match local.piece(request).await {
-                Ok(piece) => Ok(JobAnswer::Piece(piece)),
-                Err(PartError::Failed(failure)) => Ok(JobAnswer::Failed(failure)),
-                Err(PartError::Lost(error)) => Err(error),
+            JobQuestion::Piece(request) => match self.piece(request, &answer).await {
+                // Nobody hears the answer.
+                None => return,
+                Some(Ok(piece)) => Ok(JobAnswer::Piece(piece)),
+                Some(Err(PartError::Failed(failure))) => Ok(JobAnswer::Failed(failure)),
+                Some(Err(PartError::Lost(error))) => Err(error),
             },
         };
         match done {
             Ok(done) => answer.answer(encode_job_answer(&done)),
             Err(error) => answer.refuse(REPLICA_ERROR, encode_error(&error)),
+        }
+    }
+
+    /// Works on a piece as long as its peer waits for it.
+    async fn piece(&self, request: PartRequest, answer: &Responder) -> Option<Result<PartAnswer, PartError>> {
+        let runtime = &*self.0.runtime;
+        let mut work = self.0.jobs.local_parts().piece(request);
+        loop {
+            if let Ok(done) = within(runtime, Some(runtime.now() + LOOK_INTERVAL), work.as_mut()).await {
+                return Some(done);
+            }
+            if answer.is_cancelled() {
+                return None;
+            }
         }
     }
 }
