@@ -252,9 +252,13 @@ async fn work_that_panics_harms_nobody_else() {
 
 /// A world whose threads can be held, and a pool of one map thread in it whose watcher is quick.
 fn held(stuck_max: usize) -> (Arc<HeldRuntime>, FunctionPool) {
+    held_with(PoolConfig { stuck_max, ..config() })
+}
+
+fn held_with(config: PoolConfig) -> (Arc<HeldRuntime>, FunctionPool) {
     let runtime = Arc::new(HeldRuntime::default());
-    let limits = Limits { call_time_max: Duration::from_millis(50), ..Limits::default() };
-    let config = PoolConfig { stuck_max, limits, overdue_max: Duration::from_millis(20), ..config() };
+    let limits = Limits { call_time_max: Duration::from_millis(500), ..Limits::default() };
+    let config = PoolConfig { limits, overdue_max: Duration::from_millis(500), ..config };
     (runtime.clone(), FunctionPool::new(runtime, config))
 }
 
@@ -394,6 +398,185 @@ async fn a_stop_ends_what_runs_and_what_waits() {
     assert_eq!(running.await.unwrap().unwrap().unwrap_err().kind, ErrorKind::Time);
     assert_eq!(waiting.await.unwrap(), Err(FunctionError::Stopped));
     assert_eq!(mapped(&endless, soon()).await, Err(FunctionError::Stopped));
+}
+
+/// The stack of a thread has room for all calls within calls that a session may make.
+#[tokio::test]
+async fn a_deep_function_ends_on_a_thread_of_the_pool() {
+    let pool = pool(config());
+    let deep = open(&pool, Lane::Map, "function() { return (function f() { return f() + 1; })(); }");
+    assert_eq!(kind(mapped(&deep, soon()).await), ErrorKind::Stack);
+    assert_eq!(kind(mapped(&deep, soon()).await), ErrorKind::Stack);
+}
+
+/// What is at the top of a program runs while its session opens.
+const ENDLESS_TOP: &str = "(function() { for (;;); })()";
+
+#[tokio::test]
+async fn the_time_of_a_call_and_the_deadline_end_the_top_of_a_program() {
+    let quick = Limits { call_time_max: Duration::from_millis(20), ..Limits::default() };
+    let by_time = pool(PoolConfig { limits: quick, ..config() });
+    assert_eq!(kind(mapped(&open(&by_time, Lane::Map, ENDLESS_TOP), soon()).await), ErrorKind::Time);
+
+    let slow = Limits { call_time_max: Duration::from_secs(3600), ..Limits::default() };
+    let by_deadline = pool(PoolConfig { limits: slow, ..config() });
+    let top = open(&by_deadline, Lane::Map, ENDLESS_TOP);
+    let late = mapped(&top, Instant::now() + Duration::from_millis(20)).await;
+    assert!(late == Err(FunctionError::Late) || kind(late) == ErrorKind::Time);
+    until(|| by_deadline.counts(Lane::Map).busy == 0).await;
+    assert_eq!(by_deadline.counts(Lane::Map).stuck_total, 0);
+}
+
+#[tokio::test]
+async fn a_thread_that_does_not_come_back_from_the_top_of_a_program_is_given_up() {
+    let (runtime, pool) = held(1);
+    let top = open(&pool, Lane::Map, ENDLESS_TOP);
+    assert_eq!(stuck_call(&runtime, &top).await, Err(FunctionError::Stuck));
+    runtime.set_looks_left(None);
+    until(|| pool.counts(Lane::Map).stuck == 0).await;
+}
+
+/// Queues a call behind work that occupies the only thread.
+async fn queued(pool: &FunctionPool, function: &Function) -> tokio::task::JoinHandle<Result<String, FunctionError>> {
+    let before = pool.counts(Lane::Map).waiting;
+    let function = function.clone();
+    let call = tokio::spawn(async move { mapped(&function, soon()).await });
+    until(|| pool.counts(Lane::Map).waiting == before + 1).await;
+    call
+}
+
+#[tokio::test]
+async fn what_waits_for_a_thread_that_is_stuck_gets_another_one() {
+    let (runtime, pool) = held(1);
+    let (endless, quick) = (open(&pool, Lane::Map, "function() { for (;;); }"), open(&pool, Lane::Map, COUNTER));
+    let end = occupy(&endless).await;
+    let stuck = queued(&pool, &endless).await;
+    let waits = queued(&pool, &quick).await;
+    runtime.set_looks_left(Some(LOOKS));
+    end();
+    assert_eq!(stuck.await.unwrap(), Err(FunctionError::Stuck));
+    // The other thread is held as soon as it looks at the clock.
+    until(|| (pool.counts(Lane::Map).threads, pool.counts(Lane::Map).stuck) == (1, 1)).await;
+    runtime.set_looks_left(None);
+    assert_eq!(waits.await.unwrap().unwrap(), "[1]");
+}
+
+#[tokio::test]
+async fn a_thread_that_comes_back_makes_room_for_another_one() {
+    let (runtime, pool) = held_with(PoolConfig { map_threads: 2, stuck_max: 0, ..config() });
+    let (endless, quick) = (open(&pool, Lane::Map, "function() { for (;;); }"), open(&pool, Lane::Map, COUNTER));
+    let end = occupy(&quick).await;
+    assert_eq!(stuck_call(&runtime, &endless).await, Err(FunctionError::Stuck));
+    let waits = queued(&pool, &quick).await;
+    assert_eq!(pool.counts(Lane::Map).threads, 1);
+    runtime.set_looks_left(None);
+    assert_eq!(waits.await.unwrap().unwrap(), "[1]", "beside the thread that is occupied");
+    end();
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_thread_that_does_not_come_back() {
+    let (runtime, pool) = held(1);
+    let endless = open(&pool, Lane::Map, "function() { for (;;); }");
+    runtime.set_looks_left(Some(LOOKS));
+    let call = tokio::spawn(async move { mapped(&endless, soon()).await });
+    until(|| *runtime.looks_left.lock() == Some(0)).await;
+    let stopping = tokio::task::spawn_blocking({
+        let pool = pool.clone();
+        move || pool.stop()
+    });
+    stopping.await.unwrap();
+    runtime.set_looks_left(None);
+    let ended = call.await.unwrap();
+    assert!(ended == Err(FunctionError::Stuck) || kind(ended) == ErrorKind::Time);
+}
+
+#[tokio::test]
+async fn the_owner_of_work_that_waits_hears_of_a_stop() {
+    let pool = pool(config());
+    let hook = open(&pool, Lane::PostCommit, "function(o) {}");
+    let end = occupy(&hook).await;
+    let (tell, told) = std::sync::mpsc::sync_channel(1);
+    hook.submit(soon(), |_| panic!("never runs"), move |why| tell.send(why).unwrap()).unwrap();
+    let stopping = tokio::task::spawn_blocking({
+        let pool = pool.clone();
+        move || pool.stop()
+    });
+    let why = tokio::task::spawn_blocking(move || told.recv()).await.unwrap();
+    assert_eq!(why, Ok(FunctionError::Stopped));
+    end();
+    stopping.await.unwrap();
+}
+
+/// A call that is too short to look at the clock is not begun, either.
+#[tokio::test]
+async fn no_call_begins_after_a_stop() {
+    let pool = pool(config());
+    let map = open(&pool, Lane::Map, COUNTER);
+    let (begun, begins) = oneshot::channel();
+    let (go_on, goes_on) = std::sync::mpsc::sync_channel::<()>(1);
+    let (tell, told) = oneshot::channel();
+    let work = move |calls: &mut crate::Calls<'_>| {
+        begun.send(()).unwrap();
+        goes_on.recv().unwrap();
+        tell.send(calls.map("1", "null", "null")).unwrap();
+    };
+    map.submit(soon(), work, |why| panic!("{why}")).unwrap();
+    begins.await.unwrap();
+    let stopping = tokio::task::spawn_blocking({
+        let pool = pool.clone();
+        move || pool.stop()
+    });
+    // Work is refused from the moment on at which calls are.
+    let refused = async || mapped(&map, Instant::now()).await == Err(FunctionError::Stopped);
+    while !refused().await {
+        tokio::task::yield_now().await;
+    }
+    go_on.send(()).unwrap();
+    assert_eq!(told.await.unwrap().unwrap_err().kind, ErrorKind::Time);
+    stopping.await.unwrap();
+}
+
+/// The system gives no thread with a stack of this size.
+#[tokio::test]
+async fn work_is_told_that_no_thread_could_be_started() {
+    let limits = Limits { stack_bytes_max: 1 << 60, ..Limits::default() };
+    let pool = pool(PoolConfig { limits, ..config() });
+    let map = open(&pool, Lane::Map, COUNTER);
+    for _ in 0..2 {
+        let refused = mapped(&map, soon()).await;
+        assert!(matches!(refused, Err(FunctionError::NoThread(_))), "{refused:?}");
+        assert_eq!((pool.counts(Lane::Map).threads, pool.counts(Lane::Map).waiting), (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_lane_never_has_more_threads_than_its_size() {
+    let pool = pool(PoolConfig { map_threads: 2, ..config() });
+    let map = open(&pool, Lane::Map, COUNTER);
+    let ends = [occupy(&map).await, occupy(&map).await];
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let map = map.clone();
+            tokio::spawn(async move { mapped(&map, soon()).await })
+        })
+        .collect();
+    until(|| pool.counts(Lane::Map).waiting == 3).await;
+    assert_eq!(pool.counts(Lane::Map).threads, 2);
+    ends.into_iter().for_each(|end| end());
+    for waits in waiting {
+        waits.await.unwrap().unwrap();
+    }
+}
+
+/// No lane is without threads, and no thread without a session, whatever the configuration says.
+#[tokio::test]
+async fn a_pool_of_nothing_has_one_thread_and_one_session() {
+    let nothing = PoolConfig { map_threads: 0, sessions_max: 0, ..config() };
+    let pool = pool(nothing);
+    let map = open(&pool, Lane::Map, COUNTER);
+    assert_eq!(mapped(&map, soon()).await.unwrap(), "[1]");
+    assert_eq!(mapped(&map, soon()).await.unwrap(), "[2]");
 }
 
 #[tokio::test]

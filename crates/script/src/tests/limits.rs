@@ -74,6 +74,19 @@ fn deep_functions_end() {
     }
 }
 
+/// As many calls within calls as fit into the stack of one session do not fit into a smaller one.
+#[test]
+fn the_stack_is_as_large_as_its_limit() {
+    let source = "function() { (function f(n) { return n > 0 ? f(n - 1) + 1 : 0; })(1500); return []; }";
+    let within = |stack_bytes_max| {
+        let limits = Limits { stack_bytes_max, ..limits() };
+        let mut session = Session::open(Program::source(source).unwrap(), limits, clock()).unwrap();
+        session.map("null", "null", "null").map_err(|error| error.kind)
+    };
+    assert_eq!(within(1 << 20), Ok(Vec::new()));
+    assert_eq!(within(64 << 10), Err(ErrorKind::Stack));
+}
+
 /// Running out of memory happens anywhere in the engine. None of these places may end the process.
 #[test]
 fn every_amount_of_memory_gives_a_result_or_an_error() {
