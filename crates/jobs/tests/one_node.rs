@@ -139,3 +139,18 @@ async fn a_job_without_time_times_out() {
     }
     assert_eq!(last, Some(Err(Failure::Timeout)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_of_erlang_functions_are_refused_and_those_of_indexes_say_what_to_use() {
+    let node = Node::open(JobsConfig::default());
+    let refused = async |module: &str| {
+        let inputs = json!({"module": module, "function": "mapred_index", "arg": ["b", ["eq", "n_int", 1]]});
+        match node.run(json!({"inputs": inputs, "query": []})).await.unwrap_err() {
+            Failure::Other(why) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused("zork").await, "map_reduce_error", "Riak's words");
+    let why = refused("riak_index").await;
+    assert!(why.contains("[Bucket,{eq,Field,Term}]") && why.contains("index query"), "{why}");
+}

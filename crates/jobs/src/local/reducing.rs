@@ -18,8 +18,8 @@ pub(super) async fn reduce(
     let failed = |error: &str| Failure::Phase(PhaseFailure::of_reduce(number, error));
     match function {
         Reducer::Native(function) => {
-            let function = *function;
-            let called = node.on_thread(deadline, move || function.call(values)).await?;
+            let (function, arg) = (*function, arg.clone());
+            let called = node.on_thread(deadline, move || function.call(values, &arg)).await?;
             called.map_err(|error| PartError::Failed(failed(&error.0)))
         }
         Reducer::Script(source) => node.reduce_in_script((job, number), (source, arg), values, deadline).await,

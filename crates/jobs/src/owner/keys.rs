@@ -11,6 +11,11 @@ use std::vec::IntoIter;
 /// How many keys of a list are taken at once.
 const KEYS_AT_ONCE: usize = 1000;
 
+/// What Riak's module of indexes can be asked for.
+const BAD_INDEX_QUERY: &str = "of riak_index, only mapred_index exists here, with the argument \
+     [Bucket,{eq,Field,Term}] or [Bucket,{range,Field,Low,High}] in Erlang's encoding; use the inputs of an index \
+     query in its place";
+
 /// Keys that do not come from shares.
 #[derive(Default)]
 pub(super) enum KeySource {
@@ -55,8 +60,15 @@ impl KeySource {
                 let results = node.kv.query(asked, Some(job.timeout)).map_err(other)?;
                 Ok(Found::Source(Self::Index(query.bucket.clone(), Box::new(results))))
             }
+            Inputs::Function { module, .. } if module == "riak_index" => {
+                Err(Failure::Other(BAD_INDEX_QUERY.to_owned()))
+            }
             // Riak's words for a module that is not there.
-            Inputs::Search { .. } | Inputs::Function { .. } => Err(Failure::Other("map_reduce_error".to_owned())),
+            Inputs::Function { module, function, .. } => {
+                tracing::info!(module, function, "a job was refused: inputs come from no Erlang function here");
+                Err(Failure::Other("map_reduce_error".to_owned()))
+            }
+            Inputs::Search { .. } => Err(Failure::Other("map_reduce_error".to_owned())),
         }
     }
 }

@@ -49,9 +49,14 @@ fn inputs_of(term: &Term) -> Result<Inputs, JobError> {
     match items.as_slice() {
         [tag, module, function, arg] if tag.as_atom() == Some("modfun") => match (module.as_atom(), function.as_atom())
         {
-            (Some(module), Some(function)) => {
-                Ok(Inputs::Function { module: module.to_owned(), function: function.to_owned(), arg: arg.clone() })
-            }
+            (Some(module), Some(function)) => match arg_of_mapred_index(arg) {
+                Some([bucket, field, low, high]) if (module, function) == ("riak_index", "mapred_index") => {
+                    index(term, &bucket, &field, &low, &high)
+                }
+                _ => {
+                    Ok(Inputs::Function { module: module.to_owned(), function: function.to_owned(), arg: arg.clone() })
+                }
+            },
             _ => Err(unknown_inputs(term)),
         },
         [tag, bucket, field, key] if tag.as_atom() == Some("index") => index(term, bucket, field, key, key),
@@ -74,6 +79,18 @@ fn inputs_of(term: &Term) -> Result<Inputs, JobError> {
         }
         _ => Err(unknown_inputs(term)),
     }
+}
+
+/// Bucket, field and both ends of `[Bucket,{eq,Field,Term}]` or `[Bucket,{range,Field,Low,High}]`.
+fn arg_of_mapred_index(arg: &Term) -> Option<[Term; 4]> {
+    let items = list_items(arg)?;
+    let [bucket, Term::Tuple(query)] = &*items else { return None };
+    let (field, low, high) = match query.as_slice() {
+        [kind, field, term] if kind.as_atom() == Some("eq") => (field, term, term),
+        [kind, field, low, high] if kind.as_atom() == Some("range") => (field, low, high),
+        _ => return None,
+    };
+    Some([bucket, field, low, high].map(Term::clone))
 }
 
 fn index(inputs: &Term, bucket: &Term, field: &Term, low: &Term, high: &Term) -> Result<Inputs, JobError> {

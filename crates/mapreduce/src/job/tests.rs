@@ -258,6 +258,29 @@ fn jobs_in_erlangs_encoding_are_the_same_jobs() {
 }
 
 #[test]
+fn the_module_of_indexes_gives_the_inputs_of_a_query() {
+    let inputs = |bucket: Term, query: Vec<Term>| {
+        let arg = Term::List(vec![bucket, Term::Tuple(query)]);
+        let names = ["modfun", "riak_index", "mapred_index"].map(Term::atom);
+        erlang(Term::Tuple([&names[..], &[arg]].concat()), vec![]).map(|job| job.inputs)
+    };
+    let query = |bucket: Term, query: Vec<Term>| match inputs(bucket, query) {
+        Ok(Inputs::Index(query)) => query,
+        other => panic!("{other:?}"),
+    };
+    let range = query(b("b"), vec![Term::atom("range"), b("n_int"), Term::Int(1), Term::Int(9)]);
+    let same = Term::Tuple(vec![Term::atom("index"), b("b"), b("n_int"), Term::Int(1), Term::Int(9)]);
+    assert!(matches!(erlang(same, vec![]).unwrap().inputs, Inputs::Index(same) if same == range));
+    let eq = query(Term::pair(b("t"), b("b")), vec![Term::atom("eq"), b("$bucket"), b("b")]);
+    assert_eq!((eq.bucket, &eq.field[..], eq.low == eq.high), (Bucket::typed("t", "b"), &b"$bucket"[..], true));
+    for unknown in [vec![Term::atom("riak_kv_index_v3"), b("n_int")], vec![Term::atom("eq"), b("n_int")], vec![]] {
+        assert!(matches!(inputs(b("b"), unknown), Ok(Inputs::Function { .. })));
+    }
+    let not_a_number = inputs(b("b"), vec![Term::atom("eq"), b("n_int"), b("x")]);
+    assert!(matches!(not_a_number, Err(JobError::Inputs(_))));
+}
+
+#[test]
 fn erlang_functions_are_refused_with_what_to_use() {
     let strfun = step("map", Term::pair(Term::atom("strfun"), b("fun() -> 1 end.")));
     assert_eq!(erlang(b("b"), vec![strfun]).unwrap_err(), JobError::ErlangSource { phase: 0 });

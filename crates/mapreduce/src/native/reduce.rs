@@ -77,10 +77,10 @@ impl ReduceFunction {
     /// Calls the function. Reducing results of earlier calls together with new values gives what
     /// reducing all values at once gives, apart from the order of results that have none. The one
     /// exception is Riak's: [`Self::CountInputs`] adds integers up, and counts all else.
-    pub fn call(self, values: Vec<Term>) -> Result<Vec<Term>, NativeError> {
+    pub fn call(self, values: Vec<Term>, arg: &Term) -> Result<Vec<Term>, NativeError> {
         match self {
             Self::Identity => values.iter().map(identity).collect(),
-            Self::IndexIdentity => values.iter().map(index_identity).collect(),
+            Self::IndexIdentity => index_identity(&values, arg),
             Self::SetUnion => Ok(set_union(values)),
             Self::Sum => sum(&values),
             Self::PlistSum => plist_sum(&values),
@@ -103,11 +103,47 @@ fn identity(value: &Term) -> Result<Term, NativeError> {
     Ok(Input { key_data: input.key_data.filter(|_| !is_untyped), ..input }.to_json_term())
 }
 
-/// Inputs of an index query pass unchanged.
-fn index_identity(value: &Term) -> Result<Term, NativeError> {
-    match Input::from_term(value) {
-        Some(input) => Ok(input.to_json_term()),
-        None => Err(NativeError(format!("{{unhandled_entry,{value}}}"))),
+/// Keys pass, with the terms that the query found with them, and all else is left out. With an
+/// argument, keys pass that have a term of this name. The argument is the name, or a list of options
+/// that has it as `{args,Name}`.
+///
+/// Riak takes each call one list apart, so that lists within lists come apart with the next call.
+/// Here they come apart at once.
+fn index_identity(values: &[Term], arg: &Term) -> Result<Vec<Term>, NativeError> {
+    let is_args = |option: &Term| option.as_tuple::<2>().is_some_and(|[name, _]| name.as_atom() == Some("args"));
+    let name = match list_items(arg) {
+        Some(options) => {
+            let args = options.iter().find(|option| is_args(option)).and_then(Term::as_tuple::<2>);
+            args.map(|[_, name]| name.clone()).ok_or_else(|| NativeError::new("badarg"))?
+        }
+        None => arg.clone(),
+    };
+    let wants_all = matches!(name.as_atom(), Some("none" | "undefined"));
+    let mut entries = Vec::new();
+    flatten(values, &mut entries);
+    Ok(entries
+        .into_iter()
+        .filter(|entry| entry_passes(entry, (!wants_all).then_some(&name)))
+        .map(without_data)
+        .collect())
+}
+
+/// Whether a value is a key, and one with a term of this name.
+fn entry_passes(entry: &Term, name: Option<&Term>) -> bool {
+    let (Some([key, terms]), Some(name)) = (entry.as_tuple::<2>(), name) else {
+        return name.is_none() && entry.as_tuple::<2>().is_some();
+    };
+    let has_name = |term: &Term| matches!(term, Term::Tuple(items) if items.first() == Some(name));
+    key.as_tuple::<2>().is_some() && list_items(terms).is_some_and(|terms| terms.iter().any(has_name))
+}
+
+/// A key whose data is `undefined` stands alone, apart from a typed one ([`Input::to_term`]).
+fn without_data(entry: Term) -> Term {
+    match entry.as_tuple::<2>() {
+        Some([Term::Tuple(_), data]) if data.as_atom() == Some("undefined") => {
+            Input::from_term(&entry).map_or(entry, |input| input.to_term())
+        }
+        _ => entry,
     }
 }
 

@@ -18,7 +18,7 @@ fn map(function: MapFunction, object: Option<&Object>, arg: &Term) -> Result<Vec
 }
 
 fn reduce(function: ReduceFunction, values: &[Term]) -> Result<Vec<Term>, String> {
-    function.call(values.to_vec()).map_err(|error| error.0)
+    function.call(values.to_vec(), &Term::atom("none")).map_err(|error| error.0)
 }
 
 fn ints(numbers: &[i64]) -> Vec<Term> {
@@ -102,6 +102,30 @@ fn identity_gives_bucket_and_key() {
     assert_eq!(odd, "{unhandled_entry,1}");
 }
 
+#[test]
+fn index_identity_gives_keys_and_their_terms() {
+    let call = |values: &[Term], arg: &Term| ReduceFunction::IndexIdentity.call(values.to_vec(), arg);
+    let (none, name) = (Term::atom("none"), Term::atom("term"));
+    let key = Input::new(Bucket::untyped("b"), Bytes::from_static(b"k")).to_term();
+    let terms = |name: &str| Term::List(vec![Term::pair(Term::atom(name), Term::Int(110))]);
+    let (found, other) = (Term::pair(key.clone(), terms("term")), Term::pair(key.clone(), terms("other")));
+    let without = Term::pair(key.clone(), Term::atom("undefined"));
+    let typed = Input::new(Bucket::typed("t", "b"), Bytes::from_static(b"k")).to_term();
+    let odd = [Term::Int(1), Term::binary(b"value"), Term::nil(), Term::Tuple(vec![key.clone()])];
+    let all = [&[found.clone(), other.clone(), without, typed.clone()][..], &odd].concat();
+    let passed = vec![found.clone(), other.clone(), key.clone(), typed.clone()];
+    for arg in [&none, &Term::atom("undefined")] {
+        assert_eq!(call(&all, arg).unwrap(), passed);
+        assert_eq!(call(&[Term::List(all.clone())], arg).unwrap(), passed, "lists of earlier calls come apart");
+    }
+    assert_eq!(call(&all, &name).unwrap(), std::slice::from_ref(&found));
+    let option = |name: &str| Term::List(vec![Term::atom("x"), Term::pair(Term::atom(name), Term::atom("other"))]);
+    assert_eq!(call(&all, &option("args")).unwrap(), [other]);
+    assert_eq!(call(&all, &option("arg")).unwrap_err().0, "badarg");
+    assert_eq!(call(&all, &Term::nil()).unwrap_err().0, "badarg");
+    assert_eq!(call(&passed, &none).unwrap(), passed, "a second call changes nothing");
+}
+
 proptest! {
     /// The property on which reducing near the data rests.
     #[test]
@@ -120,10 +144,11 @@ proptest! {
             _ => ints(&numbers),
         };
         let (first, second) = values.split_at(cut.min(values.len()));
-        let whole = function.call(values.clone()).unwrap();
-        let mut parts = function.call(first.to_vec()).unwrap();
-        parts.extend(function.call(second.to_vec()).unwrap());
-        let mut again = function.call(parts).unwrap();
+        let none = Term::atom("none");
+        let whole = function.call(values.clone(), &none).unwrap();
+        let mut parts = function.call(first.to_vec(), &none).unwrap();
+        parts.extend(function.call(second.to_vec(), &none).unwrap());
+        let mut again = function.call(parts, &none).unwrap();
         let mut whole = whole;
         whole.sort_by(compare);
         again.sort_by(compare);

@@ -161,7 +161,9 @@ fn mapped(key: &Input, map: Option<usize>) -> Vec<Term> {
 
 fn call(phase: &Phase, values: Vec<Term>) -> Vec<Term> {
     match phase {
-        Phase::Reduce { function: Reducer::Native(function), .. } => function.call(values).unwrap(),
+        Phase::Reduce { function: Reducer::Native(function), .. } => {
+            function.call(values, &Term::atom("none")).unwrap()
+        }
         // A function that may be called only once: it counts calls.
         Phase::Reduce { .. } => {
             let mut seen: HashMap<String, i64> = HashMap::new();
