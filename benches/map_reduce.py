@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures MapReduce jobs over a cluster of three nodes, and requests of clients beside them.
 
-Usage: map_reduce.py [--objects N] [--keys N] [--only PART]...
+Usage: map_reduce.py [--objects N] [--keys N] [--rounds N] [--only PART]...
 
 The cluster has n_val 3, bitcask, and a ring of 64 partitions. Two buckets have --objects (1,000,000)
 objects each:
@@ -15,15 +15,18 @@ Parts:
   built-in function takes a JSON object apart. The sum and the distinct values of amounts run with
   built-in functions and in JavaScript. A count reads no objects.
 * `beside`: half gets and half puts of 1 KiB over 10,000 further keys, with 12 connections, at 30 % of the
-  highest rate, without a job and beside each job. A job that ends begins again. A request that has to
-  wait for the one before it counts from the time at which it should have begun.
+  highest rate, without a job and beside each job, in turns of --rounds (3). A job that ends begins
+  again. A request that has to wait for the one before it counts from the time at which it should have
+  begun.
 * `memory`: the resident memory of the nodes while jobs visit a further bucket of --keys (10,000,000)
-  keys with n_val 1.
+  keys with n_val 1. One of the jobs has a reduce phase that gives as many values as it gets. From
+  about 2,000,000 keys on they pass the limit of a phase, and the job has to fail.
 
 Each percentile is the median of windows of 2 s. The answers of all jobs are checked. All nodes and the
 clients share the processors of this machine. The programs come from the directory of OMBAK_PROGRAM,
 which should be a release build."""
 import argparse
+import functools
 import json
 import os
 import socket
@@ -48,18 +51,20 @@ NETWORK = "127.0.8"
 WORDS = [f"{stem}{ending}" for stem in ("wave", "tide", "reef", "shore", "gale", "mast", "keel", "anchor", "salt", "swell")
          for ending in ("", "s", "ed", "ing", "er", "less", "like", "y", "ish", "ward")]
 WORDS_EACH = 8
+AMOUNTS = 1000
 WRITERS = 8
 PUTS_IN_FLIGHT = 64
 JOB_SECONDS_MAX = 1800
 RUNS = 3
 HIGHEST_RATE_SECONDS = 6
 SHARE_OF_HIGHEST_RATE = 0.3
-WINDOWS = 8
+WINDOWS = 4
+ROUNDS = 3
 LOOK_SECONDS = 0.1
 # What the project must reach.
 P99_TIMES_MAX, GROWTH_MAX_BYTES = 1.5, 256 << 20
 PARTS = ("jobs", "beside", "memory")
-PUT_REQ, PUT_RESP = 11, 12
+PUT_REQ, PUT_DONE = 11, struct.pack(">IB", 1, 12)
 JSON_TYPE = b"application/json"
 
 
@@ -75,7 +80,7 @@ def words_of(number):
 
 
 def amount_of(number):
-    return number * 7919 % 1000
+    return number * 7919 % AMOUNTS
 
 
 def document(number):
@@ -136,7 +141,14 @@ JOBS = {
     "count, built-in": ("amounts", [native("reduce", "reduce_count_inputs")], "count"),
     "count, JavaScript": ("amounts", [script("reduce", source=COUNT_ALL)], "count"),
 }
+JOBS_OVER_KEYS = ("count, built-in", "distinct values, built-in", "sum, JavaScript")
+# The job that fails, the fewest keys with which it surely does, and what it says.
+JOB_TOO_LARGE, KEYS_TOO_MANY, TOO_LARGE = "sum, built-in", 4_000_000, b"the values of the reduce phase take more than"
 JOBS_BESIDE = ("word count, JavaScript", "sum, built-in", "sum, JavaScript")
+
+
+class JobFailed(Exception):
+    """A job failed: its name, the HTTP status and the answer."""
 
 
 class Nodes(ThreeNodes):
@@ -170,7 +182,7 @@ class Nodes(ThreeNodes):
             with urllib.request.urlopen(request, timeout=JOB_SECONDS_MAX) as answer:
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
-            raise SystemExit(f"{name}: {error.code} {error.read()[:500]}") from None
+            raise JobFailed(name, error.code, error.read()[:500]) from None
         seconds = time.monotonic() - began
         check(name, kind, found, objects)
         return seconds
@@ -200,7 +212,9 @@ class Writer(threading.Thread):
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)))
         self.answers = self.socket.makefile("rb")
-        self.bucket, self.numbers, self.value_of, self.content_type = bucket, numbers, value_of, content_type
+        self.bucket, self.numbers, self.value_of, self.content_type = field(1, bucket.encode()), numbers, value_of, field(2, content_type)
+        # Amounts repeat.
+        self.content = functools.lru_cache(2 * AMOUNTS)(lambda value: field(4, field(1, value) + self.content_type))
         self.broken = None
 
     def run(self):
@@ -209,21 +223,19 @@ class Writer(threading.Thread):
                 for begin in range(0, len(self.numbers), PUTS_IN_FLIGHT):
                     numbers = self.numbers[begin:begin + PUTS_IN_FLIGHT]
                     self.socket.sendall(b"".join(map(self.put, numbers)))
-                    for _ in numbers:
-                        self.expect_answer()
+                    self.expect_answers(len(numbers))
         except BaseException as error:  # noqa: BLE001: the thread that waits reports it.
             self.broken = error
 
     def put(self, number):
-        content = field(1, self.value_of(number)) + field(2, self.content_type)
-        body = field(1, self.bucket.encode()) + field(2, b"%08d" % number) + field(4, content)
+        body = self.bucket + field(2, b"%08d" % number) + self.content(self.value_of(number))
         return struct.pack(">IB", len(body) + 1, PUT_REQ) + body
 
-    def expect_answer(self):
-        size, code = struct.unpack(">IB", self.answers.read(5))
-        body = self.answers.read(size - 1)
-        if code != PUT_RESP:
-            raise OSError(f"code {code}: {body[:200]}")
+    def expect_answers(self, count):
+        # Any other answer is at least as long.
+        answers, done = self.answers.read(len(PUT_DONE) * count), PUT_DONE * count
+        if answers != done:
+            raise OSError(f"not the answers of puts: {answers[:200]}")
 
 
 def field(number, value):
@@ -294,8 +306,12 @@ def measure_jobs(nodes, objects):
     return []
 
 
-def measure_beside(nodes, objects):
-    """Requests with and without jobs, each job between two times without one."""
+def has_windows(requests, name, count):
+    return len(requests.windows.get(name, [])) >= count or requests.broken
+
+
+def measure_beside(nodes, objects, rounds):
+    """Requests with and without jobs, in turns, because other work on this machine comes and goes."""
     measure.load(nodes, "--fill", "--seconds", "1", "--connections", CONNECTIONS)
     highest = measure.load(nodes, "--connections", CONNECTIONS, "--seconds", str(HIGHEST_RATE_SECONDS))["rate"]
     rate = highest * SHARE_OF_HIGHEST_RATE
@@ -306,20 +322,21 @@ def measure_beside(nodes, objects):
     requests.start()
     try:
         for name in JOBS_BESIDE:
-            without, beside = f"without, before {name}", name
-            requests.doing = without
-            requests.wait_windows(WINDOWS)
-            job = Repeating(nodes, name, objects)
-            job.start()
-            requests.doing = beside
-            wait_for("windows beside a job", lambda: len(requests.windows.get(beside, [])) >= WINDOWS or job.broken or requests.broken,  # noqa: B023
-                     JOB_SECONDS_MAX)
-            requests.doing = "between"
-            job.end()
-            alone, together = requests.summary(without), requests.summary(beside)
+            without, seconds = f"without {name}", []
+            for turn in range(1, rounds + 1):
+                requests.doing = without
+                wait_for("windows without a job", lambda: has_windows(requests, without, turn * WINDOWS), JOB_SECONDS_MAX)  # noqa: B023
+                job = Repeating(nodes, name, objects)
+                job.start()
+                requests.doing = name
+                wait_for("windows beside a job", lambda: has_windows(requests, name, turn * WINDOWS) or job.broken, JOB_SECONDS_MAX)  # noqa: B023
+                requests.doing = "between"
+                job.end()
+                seconds += job.seconds
+            alone, together = requests.summary(without), requests.summary(name)
             times = together["p99_us"] / alone["p99_us"]
             for label, figures, more in ((without, alone, ("", "")),
-                                         (beside, together, (f"{times:.2f}", f"{statistics.median(job.seconds):.1f}"))):
+                                         (f"beside {name}", together, (f"{times:.2f}", f"{statistics.median(seconds):.1f}"))):
                 print(f"| {label} | {figures['p50_us'] / 1000:.2f} | {figures['p99_us'] / 1000:.2f} | {more[0]} "
                       f"| {figures['p999_us'] / 1000:.2f} | {more[1]} |", flush=True)
             verdicts.append((f"{name}: p99 {times:.2f} times that without, at most {P99_TIMES_MAX}", times <= P99_TIMES_MAX))
@@ -336,29 +353,56 @@ def measure_memory(nodes, keys):
                         {"Content-Type": "application/json"})
     nodes.fill("keys", keys, amount, JSON_TYPE)
     verdicts = []
-    for name in ("count, built-in", "sum, built-in", "sum, JavaScript"):
-        before, highest, over = nodes.resident_bytes(), nodes.resident_bytes(), threading.Event()
+    for name in JOBS_OVER_KEYS:
+        seconds, growth, before = growth_during(nodes, lambda: nodes.run_job(name, keys, "keys"))  # noqa: B023
+        verdicts.append((f"{name} over {keys:,} keys in {seconds:.0f} s: {grew(growth, before)}", growth <= GROWTH_MAX_BYTES))
+    if keys >= KEYS_TOO_MANY:
+        seconds, growth, before = growth_during(nodes, lambda: fails_for_its_size(nodes, keys))
+        verdicts.append((f"{JOB_TOO_LARGE} over {keys:,} keys failed after {seconds:.0f} s: {grew(growth, before)}",
+                         growth <= GROWTH_MAX_BYTES))
+    return verdicts
 
-        def watch(highest=highest, over=over):
-            while not over.wait(LOOK_SECONDS):
-                highest[:] = map(max, highest, nodes.resident_bytes())
 
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        seconds = nodes.run_job(name, keys, "keys")
+def fails_for_its_size(nodes, keys):
+    """Runs the job whose reduce phase takes too much memory. Returns how many seconds it took to fail."""
+    began = time.monotonic()
+    try:
+        nodes.run_job(JOB_TOO_LARGE, keys, "keys")
+    except JobFailed as failed:
+        if TOO_LARGE not in failed.args[-1]:
+            raise
+        return time.monotonic() - began
+    raise SystemExit(f"{JOB_TOO_LARGE}: the limit of a reduce phase did not hold")
+
+
+def growth_during(nodes, job):
+    """What a job returns, how many bytes the resident memory of a node grew by at most meanwhile, and how
+    many it had before."""
+    before, highest, over = nodes.resident_bytes(), nodes.resident_bytes(), threading.Event()
+
+    def watch():
+        while not over.wait(LOOK_SECONDS):
+            highest[:] = map(max, highest, nodes.resident_bytes())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        returned = job()
+    finally:
         over.set()
         watcher.join()
-        growth = max(after - then for after, then in zip(highest, before))
-        text = (f"{name} over {keys:,} keys in {seconds:.0f} s: the memory of a node grew by at most {growth / (1 << 20):.0f} MiB "
-                f"from {max(before) / (1 << 20):,.0f} MiB")
-        verdicts.append((text, growth <= GROWTH_MAX_BYTES))
-    return verdicts
+    return returned, max(after - then for after, then in zip(highest, before)), max(before)
+
+
+def grew(growth, before):
+    return f"the memory of a node grew by at most {growth / (1 << 20):.0f} MiB from {before / (1 << 20):,.0f} MiB"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objects", type=int, default=1_000_000, help="the objects of each bucket [1,000,000]")
     parser.add_argument("--keys", type=int, default=10_000_000, help="the keys of the part `memory` [10,000,000]")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"the turns of the part `beside` [{ROUNDS}]")
     parser.add_argument("--only", action="append", choices=PARTS, help="only this part [all]")
     options = parser.parse_args()
     parts = options.only or PARTS
@@ -371,7 +415,7 @@ def main():
         if "jobs" in parts:
             verdicts += measure_jobs(nodes, options.objects)
         if "beside" in parts:
-            verdicts += measure_beside(nodes, options.objects)
+            verdicts += measure_beside(nodes, options.objects, options.rounds)
         if "memory" in parts:
             verdicts += measure_memory(nodes, options.keys)
     print("\n" + "\n".join(f"{'met    ' if is_met else 'NOT MET'}  {text}" for text, is_met in verdicts), flush=True)
