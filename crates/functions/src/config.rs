@@ -19,6 +19,11 @@ pub enum Lane {
 impl Lane {
     pub(crate) const ALL: [Self; 4] = [Self::Map, Self::Reduce, Self::PreCommit, Self::PostCommit];
 
+    /// Whether functions run here for jobs, which no get or put waits for.
+    pub(crate) const fn is_of_jobs(self) -> bool {
+        matches!(self, Self::Map | Self::Reduce)
+    }
+
     /// The name in thread names and logs.
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -130,6 +130,20 @@ async fn occupy(function: &Function) -> impl FnOnce() {
     move || end.send(()).unwrap()
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_threads_of_jobs_give_way_to_those_of_hooks() {
+    let pool = pool(config());
+    let nice = async |lane| {
+        let function = open(&pool, lane, "function() { return []; }");
+        function.run(soon(), |_| rustix::process::getpriority_process(None).unwrap()).await.unwrap()
+    };
+    let hooks = nice(Lane::PreCommit).await;
+    assert_eq!(nice(Lane::PostCommit).await, hooks);
+    assert!(nice(Lane::Map).await > hooks);
+    assert!(nice(Lane::Reduce).await > hooks);
+}
+
 #[tokio::test]
 async fn a_function_gives_results_and_errors() {
     let pool = pool(config());

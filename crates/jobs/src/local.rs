@@ -135,7 +135,7 @@ impl Inner {
         if let Some(pool) = &*pool {
             return Ok(pool.clone());
         }
-        let started = Pool::start(&self.runtime, "ombak-job", self.config.threads, POOL_JOBS_MAX);
+        let started = Pool::start_background(&self.runtime, "ombak-job", self.config.threads, POOL_JOBS_MAX);
         let started = started.map_err(|error| {
             StoreFailure::new(StoreFailureKind::Io, format!("cannot create threads for jobs: {error}"))
         })?;

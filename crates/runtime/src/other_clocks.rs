@@ -68,6 +68,10 @@ impl Runtime for OtherClocks {
         self.inner.start_pool(name, threads, jobs_max)
     }
 
+    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        self.inner.start_background_pool(name, threads, jobs_max)
+    }
+
     fn start_periodic(
         &self,
         name: &str,

@@ -47,6 +47,12 @@ pub trait Runtime: Send + Sync {
     /// The queue refuses a job when `jobs_max` jobs wait.
     fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>>;
 
+    /// Like [`Runtime::start_pool`], for work that no get or put of a client waits for. Where the
+    /// system can do so, its threads give way to all others that want the processor.
+    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        self.start_pool(name, threads, jobs_max)
+    }
+
     /// Starts a thread that calls `round` again and again, with a pause of `interval` before each
     /// call, until the returned handle is stopped or dropped.
     fn start_periodic(

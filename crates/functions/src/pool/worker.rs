@@ -3,6 +3,7 @@
 use super::sessions::Sessions;
 use super::{Running, Shared, Work};
 use crate::{Calls, FunctionError, Lane};
+use ombak_runtime::give_way;
 use ombak_script::Session;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,6 +17,9 @@ enum Next {
 
 /// Runs work until the pool stops, or until the thread was given up.
 pub(super) fn work(shared: &Arc<Shared>, lane: Lane, running: &Arc<Running>) {
+    if lane.is_of_jobs() {
+        give_way();
+    }
     let mut sessions = Sessions::new(shared.config.sessions_max);
     let mut ends_seen = 0;
     while let Some(next) = shared.next(lane, running, &mut ends_seen) {

@@ -1,5 +1,6 @@
 //! The real world: the machine's clocks, tokio's tasks and timers, threads and TCP.
 
+mod give_way;
 mod moving_tcp;
 mod periodic_thread;
 mod serving_threads;
@@ -7,6 +8,7 @@ mod tcp;
 mod thread_pool;
 mod tokio_runtime;
 
+pub use give_way::give_way;
 pub use serving_threads::{ServingThreads, number_this_thread};
 pub use tcp::TcpNetwork;
 pub use tokio_runtime::TokioRuntime;

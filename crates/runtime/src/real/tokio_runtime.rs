@@ -1,5 +1,6 @@
 //! The runtime of a real node.
 
+use super::give_way::give_way;
 use super::periodic_thread::PeriodicThread;
 use super::thread_pool::ThreadPool;
 use crate::pool::JobQueue;
@@ -39,7 +40,11 @@ impl Runtime for TokioRuntime {
     }
 
     fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
-        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max)?))
+        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max, || ())?))
+    }
+
+    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max, give_way)?))
     }
 
     fn start_periodic(

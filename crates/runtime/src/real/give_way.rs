@@ -1,0 +1,46 @@
+//! Threads that leave the processor to others.
+
+/// The nice value of such a thread, the highest that there is. While other threads want a whole
+/// processor, the thread has about 1.5 % of it; a processor that nobody else wants, it has alone.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 19;
+
+/// Lets the calling thread give way to all others that want the processor, from now on. A thread
+/// that does so must hold no lock for long that threads with requests of clients take.
+///
+/// On Linux a nice value belongs to a thread. Elsewhere it belongs to the process, and this does
+/// nothing.
+pub fn give_way() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        // The work is done nevertheless, only less politely.
+        tracing::warn!(%error, "a thread cannot give way to others");
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::NICE;
+    use crate::{OtherClocks, Pool, Runtime, ServingThreads, TokioRuntime};
+    use rustix::process::getpriority_process;
+    use std::sync::Arc;
+
+    fn nice() -> i32 {
+        getpriority_process(None).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_threads_of_a_background_pool_give_way_and_no_others() {
+        let before = nice();
+        let tokio: Arc<dyn Runtime> = Arc::new(TokioRuntime);
+        let serving: Arc<dyn Runtime> = Arc::new(ServingThreads::new(Vec::new()));
+        let other: Arc<dyn Runtime> = Arc::new(OtherClocks::of(serving.clone()));
+        for runtime in [tokio, serving, other] {
+            let background = Pool::start_background(&runtime, "test", 2, 8).unwrap();
+            assert_eq!(background.run(nice).await, Ok(NICE));
+            let pool = Pool::start(&runtime, "test", 1, 8).unwrap();
+            assert_eq!(pool.run(nice).await, Ok(before));
+        }
+        assert_eq!(nice(), before, "the thread that starts a pool stays as it is");
+    }
+}
