@@ -114,7 +114,11 @@ impl ReduceStage {
 
     pub(super) fn add(&mut self, values: Vec<Term>) {
         self.values_bytes += values.iter().map(bytes_held).sum::<usize>();
-        self.values.extend(values);
+        if self.values.is_empty() {
+            self.values = values;
+        } else {
+            self.values.extend(values);
+        }
     }
 
     /// The bytes of all that the stage holds.
@@ -133,6 +137,9 @@ impl ReduceStage {
         self.call_bytes = Some(self.state_bytes + self.values_bytes);
         self.was_called = true;
         let mut list = std::mem::take(&mut self.state);
+        // The state may be most of what the phase may hold. A list that doubled its room would take
+        // three times as much while it is copied. The function visits all values anyway.
+        list.reserve_exact(self.values.len());
         list.append(&mut self.values);
         (self.state_bytes, self.values_bytes) = (0, 0);
         list
