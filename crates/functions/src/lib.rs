@@ -17,7 +17,8 @@
 //!
 //! Invariants:
 //! * Functions run on no other thread than the pool's, and the threads of one lane never run work
-//!   of another lane. So jobs cannot take the threads of hooks.
+//!   of another lane. So jobs cannot take the threads of hooks. The threads of jobs give way to all
+//!   others.
 //! * Each thread keeps one session for each open [`Function`] that it has run, and ends it when the
 //!   last clone of that `Function` is dropped. Functions never share a session.
 //! * A caller has its answer at its deadline, whatever the function does.

@@ -13,7 +13,8 @@
 //! * A piece of a part is bounded in its bytes and its time, up to the results of one object.
 //! * Replicas visit the keys of a share in the same order, so that each can go on where another
 //!   stopped.
-//! * A node works on few parts at the same time, on threads of their own.
+//! * A node works on few parts at the same time, on threads of their own that give way to
+//!   all others.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
