@@ -4,7 +4,7 @@ use super::engine::Engine;
 use crate::conditional::is_expected;
 use crate::coordination::get::Ask;
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::partition::{Access, Deadline, Failure, MergeRules, Partition, Written, is_tombstone};
+use crate::partition::{Access, Added, Deadline, Failure, MergeRules, Partition, Written, is_tombstone};
 use crate::replica::{ReadReply, ReplicaRead, ReplicaStore, StoreMode};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
@@ -16,6 +16,8 @@ pub(crate) enum Taken {
     Stored(Written),
     /// A fence was raised after its sender read it (docs/design/replication.md §6).
     Fenced,
+    /// It is an addition, and an earlier one that it builds on may be on its way.
+    TooEarly,
     /// It is an addition to a value that is not here as its coordinator knew it.
     Lacks,
     /// The condition of its put does not hold here (docs/design/replication.md §17).
@@ -114,7 +116,11 @@ impl Engine {
             }
         }
         if store.mode == StoreMode::Add {
-            return Ok(locked.add(&incoming, &rules)?.map_or(Taken::Lacks, Taken::Stored));
+            return Ok(match locked.add(&incoming, &rules)? {
+                Added::Stored(written) => Taken::Stored(written),
+                Added::TooEarly => Taken::TooEarly,
+                Added::Lacks => Taken::Lacks,
+            });
         }
         if access == Access::Inline && locked.replaces_grown() {
             return Err(Failure::WouldBlock);

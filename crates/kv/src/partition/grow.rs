@@ -31,6 +31,16 @@ struct Grown {
     added: Bytes,
 }
 
+/// What became of an addition at a replica.
+pub(crate) enum Added {
+    /// It is stored.
+    Stored(Written),
+    /// The value lacks an earlier addition, which may be on its way.
+    TooEarly,
+    /// The copy here needs the whole value.
+    Lacks,
+}
+
 impl Locked<'_> {
     /// Stores an operation as an addition to the value that is here. `None`: nothing was stored,
     /// and the operation must be applied to the whole value ([`Self::coordinate`]). `seen` is the
@@ -89,29 +99,29 @@ impl Locked<'_> {
         self.extend(kind, Grown { object, kept_bytes, added }, Some(rules), rules.now).map(Some)
     }
 
-    /// Adds what an operation has added at its coordinator. `None`: the copy here lacks what the
-    /// operation builds on, and needs the whole value.
-    pub(crate) fn add(&mut self, incoming: &Object, rules: &MergeRules<'_>) -> Result<Option<Written>, Failure> {
-        let Some((added, dot, theirs)) = addition(incoming) else { return Ok(None) };
-        let Some(known) = self.local.as_ref().map(|local| local.clock.contains(dot)) else { return Ok(None) };
+    /// Adds what an operation has added at its coordinator, if the copy here has what the operation
+    /// builds on.
+    pub(crate) fn add(&mut self, incoming: &Object, rules: &MergeRules<'_>) -> Result<Added, Failure> {
+        let Some((added, dot, theirs)) = addition(incoming) else { return Ok(Added::Lacks) };
+        let Some(known) = self.local.as_ref().map(|local| local.clock.contains(dot)) else { return Ok(Added::Lacks) };
         if known {
             if self.local.as_ref().is_some_and(|local| local.siblings.iter().any(|s| !s.is_of_a_kind())) {
                 // The digest covers plain values.
                 self.load()?;
             }
             let local = self.local.take().unwrap_or_default();
-            return already_stored(self.partition, self.key, local, self.local_seq).map(Some);
+            return already_stored(self.partition, self.key, local, self.local_seq).map(Added::Stored);
         }
-        let Some((local, meta, state, kept_bytes)) = self.large_value(added.meta.kind) else { return Ok(None) };
+        let Some((local, meta, state, kept_bytes)) = self.large_value(added.meta.kind) else { return Ok(Added::Lacks) };
         let has_past =
             local.clock.descends(&incoming.clock.before(dot)) && state.events.descends(&theirs.events.before(dot));
         if !has_past && !is_broken(BrokenRule::AdditionsBuildOnTheirPast) {
-            return Ok(None);
+            return Ok(Added::TooEarly);
         }
         let partition = self.partition;
         let kind = partition.kinds().iter().find(|kind| kind.number() == added.meta.kind);
         let grown = kind.and_then(|kind| Some((&**kind, kind.grown(&state.summary, &added.value)?)));
-        let Some((kind, summary)) = grown else { return Ok(None) };
+        let Some((kind, summary)) = grown else { return Ok(Added::Lacks) };
         if self.access == Access::Inline {
             return Err(Failure::WouldBlock);
         }
@@ -127,7 +137,8 @@ impl Locked<'_> {
         let newest = if age(meta) < age(&added.meta) { &added.meta } else { meta };
         let meta = Metadata { of_kind: Some(Box::new(KindState { events, summary })), ..newest.clone() };
         let object = Object { clock, siblings: vec![Sibling { value: Bytes::new(), meta }] };
-        self.extend(kind, Grown { object, kept_bytes, added: added.value.clone() }, None, rules.now).map(Some)
+        let grown = Grown { object, kept_bytes, added: added.value.clone() };
+        self.extend(kind, grown, None, rules.now).map(Added::Stored)
     }
 
     /// Whether the only value is a large one of a kind.

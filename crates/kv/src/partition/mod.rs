@@ -24,6 +24,7 @@ mod write_gate;
 pub(crate) use deadline::{BeginOrGiveUp, Deadline};
 pub use digest::{digest, is_tombstone};
 pub use event_ids::ActorSource;
+pub(crate) use grow::Added;
 pub use locked::{Locked, Written};
 pub use partition::Partition;
 pub use rules::{MergeRules, WriteRules};

@@ -12,16 +12,21 @@ use crate::coverage::LocalAnswer;
 use crate::engine::{Engine, Taken, UNCOUNTED_BYTES_MAX, writes_are_fenced};
 use crate::interface::{Kv, PutReply};
 use crate::partition::{Access, Failure, Partition};
-use ombak_runtime::BoxFuture;
+use ombak_runtime::{BoxFuture, RuntimeExt};
 use ombak_types::{Error, StoreFailure};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The largest body, in bytes, that is merged and written on the thread that asks: copying and
 /// checking a larger one takes too long there.
 const INLINE_BODY_BYTES_MAX: usize = 256 << 10;
 /// The largest head of such a version: decoding each of its parts takes some hundred nanoseconds.
 const INLINE_HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// How long an addition waits for an earlier one that it builds on, before its coordinator is asked
+/// for the whole value. Additions of several coordinators, and those that wait for a thread here,
+/// can pass each other.
+const EARLY_PAUSES_MS: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
 /// This node's partitions. A question is answered at once when nothing has to be waited for, and
 /// otherwise by a thread that may wait.
@@ -93,7 +98,7 @@ impl LocalReplica {
         let is_large = store.head.len() > INLINE_HEAD_BYTES_MAX || store.body.len() > INLINE_BODY_BYTES_MAX;
         let at_once = if is_large { Err(Failure::WouldBlock) } else { engine.store_replica(&store, Access::Inline) };
         let taken = match at_once {
-            Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
+            Ok(Taken::TooEarly) | Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
                 let engine = engine.clone();
                 return Begun::Waits(Box::pin(async move {
                     let taken = store_and_wait(&engine, &store, is_large).await?;
@@ -146,10 +151,17 @@ async fn read_and_wait(engine: &Arc<Engine>, read: ReplicaRead) -> Result<ReadRe
 
 /// Stores a version on a thread that may wait.
 async fn store_and_wait(engine: &Arc<Engine>, store: &ReplicaStore, is_large: bool) -> Result<Taken, Error> {
-    let (there, version) = (engine.clone(), store.clone());
-    let pool = if is_large { &engine.large_request_pool } else { &engine.disk_pool };
-    // The deadline is checked under the key's lock, so a store that has begun is waited for.
-    pool.run(move || there.store_replica(&version, Access::Blocking)).await?.map_err(refusal)
+    let mut pauses_ms = EARLY_PAUSES_MS.iter();
+    loop {
+        let (there, version) = (engine.clone(), store.clone());
+        let pool = if is_large { &engine.large_request_pool } else { &engine.disk_pool };
+        // The deadline is checked under the key's lock, so a store that has begun is waited for.
+        let taken = pool.run(move || there.store_replica(&version, Access::Blocking)).await?.map_err(refusal)?;
+        match (&taken, pauses_ms.next()) {
+            (Taken::TooEarly, Some(pause)) => engine.config.runtime.sleep(Duration::from_millis(*pause)).await,
+            _ => return Ok(taken),
+        }
+    }
 }
 
 /// An append that must be durable before the answer.
@@ -159,7 +171,7 @@ type Sync = (Arc<Partition>, u64);
 fn note_taken(engine: &Engine, store: &ReplicaStore, taken: Taken) -> Result<(StoreOutcome, Option<Sync>), Error> {
     Ok(match taken {
         Taken::Fenced => (StoreOutcome::Fenced, None),
-        Taken::Lacks => (StoreOutcome::Lacks, None),
+        Taken::TooEarly | Taken::Lacks => (StoreOutcome::Lacks, None),
         Taken::Conflict => (StoreOutcome::Conflict, None),
         Taken::Outdated(known) => (StoreOutcome::Outdated { known, digest: None }, None),
         Taken::Stored(written) => {

@@ -60,7 +60,7 @@ impl Engine {
                     Ok(StoredVersion { digest: written.digest })
                 }
                 // The sender reads it again in its time (docs/design/replication.md §6).
-                Ok(Taken::Fenced | Taken::Lacks | Taken::Conflict | Taken::Outdated(_)) => {
+                Ok(Taken::Fenced | Taken::TooEarly | Taken::Lacks | Taken::Conflict | Taken::Outdated(_)) => {
                     let text = "the copy was read before a tombstone of its key was removed";
                     Err(StoreFailure::new(StoreFailureKind::Busy, text).into())
                 }
