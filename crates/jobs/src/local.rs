@@ -28,7 +28,7 @@ use std::time::Instant;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How many keys are read and mapped together, at most.
-const KEYS_AT_ONCE_MAX: usize = 128;
+const KEYS_AT_ONCE_MAX: usize = 32;
 /// How many jobs wait for the threads. There are never more than parts and reduce calls under way.
 const POOL_JOBS_MAX: usize = 4096;
 

@@ -14,7 +14,6 @@ use ombak_mapreduce::{Failure, Input, KeyFilter};
 use ombak_storage::key_hash;
 use ombak_types::{Bucket, StoreFailure};
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::Arc;
 
 /// The place of a key of a share.
 pub(super) type Place = (u64, Bytes);
@@ -134,15 +133,10 @@ async fn find(node: &Inner, request: &PartRequest, after: Option<Place>) -> Resu
     };
     let mut stream = node.kv.local_replica().open(question).await?;
     let mut first = FirstKeys::new(after, node.config.keys_bytes_max);
-    let filter = Arc::new(filter.clone());
     let mut is_complete = false;
     while let Some(item) = stream.next().await {
         match item? {
-            CoverageItem::Names { names, .. } => {
-                let (mut so_far, filter) = (first, filter.clone());
-                let offered = move || so_far.offer(&names, &filter).map(|()| so_far);
-                first = node.on_thread(request.deadline, offered).await?.map_err(PartError::Failed)?;
-            }
+            CoverageItem::Names { names, .. } => first.offer(&names, filter).map_err(PartError::Failed)?,
             CoverageItem::HomeDone(_) => is_complete = true,
             CoverageItem::Entries(_) => {}
         }
@@ -150,8 +144,7 @@ async fn find(node: &Inner, request: &PartRequest, after: Option<Place>) -> Resu
     if !is_complete {
         return Err(PartError::Lost(StoreFailure::internal("a listing for a job is too short").into()));
     }
-    // A network thread would stand still for some 20 ms while it sorts 4 MB of keys.
-    node.on_thread(request.deadline, move || first.finish()).await
+    Ok(first.finish())
 }
 
 /// The first keys behind a place, as many as fit.
