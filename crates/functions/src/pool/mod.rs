@@ -155,24 +155,22 @@ impl FunctionPool {
                 return Err(FunctionError::Stopped);
             }
             let started = state.lane_mut(lane).submit(work, lane, &self.shared)?;
+            if started.is_none() {
+                self.shared.work[lane as usize].notify_one();
+            }
             self.shared.wake_watcher(&mut state);
             started
         };
-        // A thread that is woken while the state is locked waits for the lock, and gets it before
-        // it runs. Whoever needs the state next, perhaps for the hook of a put, would then wait
-        // until the system lets that thread run, which takes long for threads that give way.
-        match started {
-            Some(running) => self.shared.start_thread(lane, running),
-            None => {
-                self.shared.work[lane as usize].notify_one();
-            }
+        if let Some(running) = started {
+            self.shared.start_thread(lane, running);
         }
         Ok(())
     }
 
     /// Lets threads look for sessions whose function is no longer open.
     pub(crate) fn end_sessions(&self, lane: Lane) {
-        self.shared.state.lock().lane_mut(lane).ends += 1;
+        let mut state = self.shared.state.lock();
+        state.lane_mut(lane).ends += 1;
         self.shared.work[lane as usize].notify_all();
     }
 }

@@ -54,10 +54,6 @@ impl JobQueue for ThreadPool {
             return Err(PoolError::Full);
         }
         jobs.waiting.push_back(job);
-        // A thread that is woken while the queue is locked waits for the lock, and gets it before
-        // it runs. Whoever submits the next job would then wait until the system lets that thread
-        // run, which takes long for threads that give way.
-        drop(jobs);
         self.queue.changed.notify_one();
         Ok(())
     }
