@@ -215,12 +215,12 @@ impl Locked<'_> {
 }
 
 impl Partition {
-    /// The actor of the next event of a value with these events, on a copy with this clock. `events`
-    /// is `None` for values that do not tell them.
+    /// The actor of the next event of a value with these events, on a copy with this clock.
+    /// `events` is `None` for values that do not tell them.
     ///
     /// The value goes on with the actor of earlier events only if it has all of them. Others belong
-    /// to a value that was deleted. A copy from before the delete would take what the actor does now
-    /// for what it did then (docs/design/datatypes.md).
+    /// to a value that was deleted. A copy from before the delete would take what the actor does
+    /// now for what it did then (docs/design/datatypes.md).
     pub(super) fn actor_of_value(
         &self,
         clock: &VectorClock,

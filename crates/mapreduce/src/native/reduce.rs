@@ -79,8 +79,8 @@ impl ReduceFunction {
     /// exception is Riak's: [`Self::CountInputs`] adds integers up, and counts all else.
     pub fn call(self, values: Vec<Term>, arg: &Term) -> Result<Vec<Term>, NativeError> {
         match self {
-            // These functions give about as many values as they get. They write the results over the
-            // values, so that a large list does not lie in memory twice.
+            // These functions give about as many values as they get. They write the results over
+            // the values, so that a large list does not lie in memory twice.
             Self::Identity => values.into_iter().map(|value| identity(&value)).collect(),
             Self::IndexIdentity => index_identity(&values, arg),
             Self::StringToInteger => values.into_iter().filter(is_found).map(|value| to_integer(&value)).collect(),
@@ -106,8 +106,8 @@ fn identity(value: &Term) -> Result<Term, NativeError> {
 }
 
 /// Keys pass, with the terms that the query found with them, and all else is left out. With an
-/// argument, keys pass that have a term of this name. The argument is the name, or a list of options
-/// that has it as `{args,Name}`.
+/// argument, keys pass that have a term of this name. The argument is the name, or a list of
+/// options that has it as `{args,Name}`.
 ///
 /// Riak takes each call one list apart, so that lists within lists come apart with the next call.
 /// Here they come apart at once.
