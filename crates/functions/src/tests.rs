@@ -138,10 +138,10 @@ async fn the_threads_of_jobs_give_way_to_those_of_hooks() {
         let function = open(&pool, lane, "function() { return []; }");
         function.run(soon(), |_| rustix::process::getpriority_process(None).unwrap()).await.unwrap()
     };
-    let hooks = nice(Lane::PreCommit).await;
-    assert_eq!(nice(Lane::PostCommit).await, hooks);
-    assert!(nice(Lane::Map).await > hooks);
-    assert!(nice(Lane::Reduce).await > hooks);
+    // The tests may run with any nice value.
+    let here = rustix::process::getpriority_process(None).unwrap();
+    assert_eq!([nice(Lane::PreCommit).await, nice(Lane::PostCommit).await], [here; 2]);
+    assert_eq!([nice(Lane::Map).await, nice(Lane::Reduce).await], [19; 2]);
 }
 
 #[tokio::test]
