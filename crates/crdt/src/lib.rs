@@ -57,4 +57,4 @@ pub use request::Request;
 pub use riak::{RiakCounter, RiakValue};
 pub use set::{Set, SetDelta, SetOp};
 pub use state::{State, Value};
-pub use summary::{ADDED_BYTES_MIN, ADDED_PART, Summary};
+pub use summary::Summary;

@@ -153,11 +153,6 @@ impl Map {
         self.apply_deferred();
     }
 
-    /// The map without its fields.
-    pub(crate) fn emptied(&self) -> Self {
-        Self { clock: self.clock.clone(), fields: Fields::default(), deferred: self.deferred.clone() }
-    }
-
     pub(crate) fn apply_deferred(&mut self) {
         for (context, removals) in self.deferred.iter() {
             removals.iter().for_each(|removal| self.fields.remove(removal, context));

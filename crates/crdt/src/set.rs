@@ -157,11 +157,6 @@ impl Set {
         self.apply_deferred();
     }
 
-    /// The set without its members.
-    pub(crate) fn emptied(&self) -> Self {
-        Self { clock: self.clock.clone(), members: Members::default(), deferred: self.deferred.clone() }
-    }
-
     pub(crate) fn apply_deferred(&mut self) {
         for (context, removed) in self.deferred.iter() {
             removed.iter().for_each(|member| self.members.remove(member, context));

@@ -51,20 +51,6 @@ impl State {
         }
     }
 
-    /// What a delete leaves of the value, for the tombstone to keep and a new value to go on from:
-    /// what it has seen, and the removals that wait. So what was deleted stays deleted when a copy
-    /// from before the delete is merged, and what the delete had not seen stays. Counters,
-    /// HyperLogLogs and sets that only grow begin anew; they cannot know what was deleted.
-    pub fn emptied(&self) -> Self {
-        match self {
-            Self::Counter(_) => Self::Counter(Counter::new()),
-            Self::Set(set) => Self::Set(set.emptied()),
-            Self::GSet(_) => Self::GSet(GSet::new()),
-            Self::Map(map) => Self::Map(map.emptied()),
-            Self::Hll(hll) => Self::Hll(Hll::new(hll.precision())),
-        }
-    }
-
     /// The data type.
     pub fn kind(&self) -> DataType {
         match self {

@@ -7,10 +7,10 @@ use ombak_types::Actor;
 use ombak_types::props::DataType;
 
 /// Deltas of up to this many bytes are added to a state before a whole state is written again.
-pub const ADDED_BYTES_MIN: u64 = 4 << 10;
+const ADDED_BYTES_MIN: u64 = 4 << 10;
 
 /// A whole state is written again when the added deltas have more than this part of its bytes.
-pub const ADDED_PART: u64 = 8;
+const ADDED_PART: u64 = 8;
 
 /// What is known of a value that is stored as a state, the *base*, and the deltas that were added
 /// to it: enough to add a further one.

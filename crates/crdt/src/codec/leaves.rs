@@ -7,8 +7,7 @@ use crate::dot_map::DotMap;
 use crate::map::Assignment;
 use crate::{BadBytes, Clock, Dot};
 use bytes::Bytes;
-use ombak_types::clock::ClockEntry;
-use ombak_types::{Actor, VectorClock};
+use ombak_types::Actor;
 
 /// Reads as many values as a length says.
 pub(super) fn read_all<T: Codec, C: FromIterator<T>>(from: &mut Reader) -> Result<C, BadBytes> {
@@ -90,29 +89,6 @@ impl Codec for Clock {
     fn read(from: &mut Reader) -> Result<Self, BadBytes> {
         let dots: Vec<Dot> = read_all(from)?;
         Ok(dots.iter().collect())
-    }
-}
-
-/// An event on an object, with its time.
-impl Codec for ClockEntry {
-    fn write(&self, out: &mut Writer) {
-        out.actor(&self.actor);
-        out.number(self.counter.into());
-        out.number(self.stamp_secs.into());
-    }
-
-    fn read(from: &mut Reader) -> Result<Self, BadBytes> {
-        Ok(Self { actor: from.lone_actor()?, counter: from.small()?, stamp_secs: from.small()? })
-    }
-}
-
-impl Codec for VectorClock {
-    fn write(&self, out: &mut Writer) {
-        write_all(self.entries().iter(), self.entries().len(), out);
-    }
-
-    fn read(from: &mut Reader) -> Result<Self, BadBytes> {
-        Ok(Self::from_entries(Vec::<ClockEntry>::read(from)?))
     }
 }
 

@@ -44,7 +44,7 @@ enum Step {
     Update(usize, Request, Option<prop::sample::Index>),
     Merge(usize, usize),
     Deliver(prop::sample::Index, usize),
-    /// The value is deleted, and begins anew with the next request.
+    /// All that is there is removed.
     Delete(usize),
 }
 
@@ -93,7 +93,9 @@ impl World {
             Step::Deliver(..) => {}
             Step::Delete(at) => {
                 let (set, known) = &mut self.replicas[at];
-                *set = set.emptied();
+                let removes: Vec<_> = set.members().cloned().map(SetOp::Remove).collect();
+                let delta = set.delta(&removes, &actor(at), None).unwrap();
+                set.merge_delta(&delta).unwrap();
                 let removes = known.members().into_iter().map(|member| (member, known.ids())).collect();
                 known.merge(&Known { removes, ..Known::default() });
             }

@@ -13,10 +13,10 @@ fn add(name: &str) -> Request {
 }
 
 #[test]
-fn what_was_deleted_stays_deleted() {
+fn what_was_removed_stays_removed() {
     let deleted = updated(&State::new(DataType::Set, Precision::DEFAULT), 0, add("old"));
     let concurrent = updated(&deleted, 1, add("concurrent"));
-    let begun = deleted.emptied();
+    let begun = updated(&deleted, 0, Request::Set(vec![SetOp::Remove(bytes("old"))]));
     assert_eq!(begun.value(), Value::Set(Vec::new()));
     let mut begun = updated(&begun, 0, add("new"));
     begun.merge(&deleted).unwrap();

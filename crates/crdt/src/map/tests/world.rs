@@ -14,7 +14,7 @@ pub(super) enum Step {
     Update(usize, Vec<MapOp>, Option<prop::sample::Index>),
     Merge(usize, usize),
     Deliver(prop::sample::Index, usize),
-    /// The value is deleted, and begins anew with the next request.
+    /// All that is there is removed.
     Delete(usize),
 }
 
@@ -74,7 +74,9 @@ impl World {
                 let (map, known) = &mut self.replicas[at];
                 let fields = map.value().into_iter().map(|(field, _)| vec![field]);
                 let removes = fields.map(|path| (path, Removed::Field, known.ids())).collect();
-                *map = map.emptied();
+                let ops: Vec<_> = map.value().into_iter().map(|(field, _)| MapOp::Remove(field)).collect();
+                let delta = map.delta(&ops, &crate::testing::actor(at), None).unwrap();
+                map.merge_delta(&delta).unwrap();
                 known.merge(&Known { removes, ..Known::default() });
             }
         }
