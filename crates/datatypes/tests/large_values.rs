@@ -15,7 +15,7 @@ use ombak_kv::{DeleteRequest, GetOptions, GetReply, PutOptions, PutRequest};
 use ombak_storage::{Backend, ReadMode};
 use ombak_types::names::encode_storage_key;
 use ombak_types::props::DataType;
-use ombak_types::{Actor, Bucket, Object, PropMap, Sibling, VectorClock};
+use ombak_types::{Actor, Bucket, Object, PropMap, Sibling, VectorClock, stored_object};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
@@ -388,5 +388,35 @@ fn a_removal_shrinks_a_value_that_has_reached_the_size_limit() {
         let options = PutOptions { w: cluster::count(3), ..PutOptions::default() };
         cluster.kv(0).put(typed_put(bucket.clone(), Some("k".into()), &change, options)).await.unwrap();
         assert_eq!(members(&cluster, 1, &bucket).await, expected(10..count));
+    });
+}
+
+/// The copy of a node, without what other nodes have.
+fn copy_of(cluster: &Cluster, node: usize, bucket: &Bucket) -> State {
+    let (store, key) = store_of(cluster, node, bucket);
+    let stored = store.get(&key, ReadMode::Blocking).unwrap().unwrap();
+    let object = stored_object::decode(&stored.head, stored.body.as_ref()).unwrap();
+    state_of(&cluster.kv(node).buckets().props(bucket).unwrap(), &object).unwrap()
+}
+
+/// The clock of a copy has the events of a value that was deleted, and its new value has not. An
+/// addition to the old value brings all of that.
+#[test]
+fn an_addition_to_a_deleted_value_brings_the_whole_of_it() {
+    run(async {
+        let cluster = open();
+        let bucket = create_type(&cluster, DataType::Gset);
+        let add = |numbers: std::ops::Range<usize>| Request::GSet(numbers.map(member).collect());
+        let owners = cluster.owners(&bucket, "k", 3);
+        change(&cluster, owners[0], &bucket, add(0..MEMBERS)).await;
+        let (object, _) = fetch(&cluster, owners[0], &bucket, 3).await;
+        cluster.set_handoffs(false);
+        cluster.set_cut(owners[0], true);
+        delete(&cluster, owners[1], &bucket, object.clock, 2).await;
+        change_at(&cluster, owners[1], &bucket, add(MEMBERS..2 * MEMBERS), 2).await;
+        cluster.set_cut(owners[0], false);
+        change(&cluster, owners[0], &bucket, add(2 * MEMBERS..2 * MEMBERS + 1)).await;
+        let all = expected(0..=2 * MEMBERS).into_iter().collect();
+        assert_eq!(copy_of(&cluster, owners[1], &bucket).value(), Value::GSet(all));
     });
 }
