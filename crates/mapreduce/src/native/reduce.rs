@@ -79,11 +79,11 @@ impl ReduceFunction {
     /// exception is Riak's: [`Self::CountInputs`] adds integers up, and counts all else.
     pub fn call(self, values: Vec<Term>, arg: &Term) -> Result<Vec<Term>, NativeError> {
         match self {
-            // These functions give about as many values as they get. They write the results over
-            // the values, so that a large list does not lie in memory twice.
+            // These two functions give about as many values as they get. They write the results
+            // over the values, so that a large list does not lie in memory twice.
             Self::Identity => values.into_iter().map(|value| identity(&value)).collect(),
-            Self::IndexIdentity => index_identity(&values, arg),
             Self::StringToInteger => values.into_iter().filter(is_found).map(|value| to_integer(&value)).collect(),
+            Self::IndexIdentity => index_identity(&values, arg),
             Self::SetUnion => Ok(set_union(values)),
             Self::Sum => sum(&values),
             Self::PlistSum => plist_sum(&values),
