@@ -152,9 +152,11 @@ impl Engine {
         let _counted = self.transfers.begin_copy(partition, rules.props.n_val, key)?;
         let newest_only = kind == WriteKind::Coordinated && rules.newest_only();
         // A conditional put sends the whole value, because its replicas check the condition.
-        if let (Some(values), None) = (rules.values, expectation) {
+        if let (Some(values), None) = (rules.values, expectation)
+            && locked.is_large(values.number())
+        {
             let shows_value = request.options.return_body || !put.props.postcommit.is_empty();
-            if shows_value && locked.is_large(values.number()) {
+            if shows_value {
                 // Whoever must ask for room for the value does so before anything is stored.
                 locked.load()?;
             }
@@ -208,7 +210,7 @@ impl Engine {
         locked: &mut Locked<'_>,
     ) -> Result<Option<Written>, Failure> {
         let [operation] = request.object.siblings.as_slice() else { return Ok(None) };
-        if operation.meta.deleted || !locked.is_large(values.number()) {
+        if operation.meta.deleted {
             return Ok(None);
         }
         let value = put.operation.as_ref().unwrap_or(&operation.value).clone();

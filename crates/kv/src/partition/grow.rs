@@ -9,14 +9,13 @@
 //! seen an event has all that the event's coordinator had seen, as with whole values
 //! (docs/design/datatypes.md).
 
-use super::locked::{Locked, Replaced, Written, already_stored, append, expires_secs, write_failed};
+use super::locked::{Locked, Written, already_stored, append, write_failed, write_of};
 use super::partition::Partition;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Growth, ValueKind};
 use crate::names::Printable;
 use bytes::Bytes;
-use ombak_storage::Write;
 use ombak_types::object::KindState;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, Dot, Metadata, Object, Sibling, VectorClock, stored_object};
@@ -177,15 +176,8 @@ impl Locked<'_> {
             // The folded value may be small enough: the operation may be a removal.
             return self.fold(kind, Grown { object, kept_bytes, added }, rules, now);
         }
-        let write = Write {
-            key,
-            head: &head,
-            body: &[&added],
-            digest,
-            tstamp_secs: u32::try_from(now.secs()).unwrap_or(u32::MAX),
-            expires_secs: expires_secs(&object),
-            has_terms: object.siblings.iter().any(|sibling| !sibling.meta.indexes.is_empty()),
-        };
+        let body: &[&[u8]] = &[&added];
+        let write = write_of(&object, key, (&head, body), digest, now);
         let appended = partition.store().extend(&write, kept_bytes, self.access.read_mode());
         let appended = appended.map_err(|e| write_failed(partition, key, e))?;
         partition.tell(key, self.old().as_ref(), Some(&object), appended.seq);
@@ -208,8 +200,7 @@ impl Locked<'_> {
             sibling.value = [present.unwrap_or_default(), &added].concat().into();
             *sibling = kind.fold(std::mem::take(sibling))?;
         }
-        let replaced = Replaced { old: self.old(), is_grown: true };
-        let written = append(self.partition, self.key, object, replaced, rules, now)?;
+        let written = append(self.partition, self.key, object, self.replaced(), rules, now)?;
         Ok(Written { addition: Some(added), ..written })
     }
 }

@@ -29,7 +29,7 @@ pub struct Locked<'a> {
     _guard: MutexGuard<'a, ()>,
     pub(super) local: Option<Object>,
     /// Whether `local` has its values.
-    pub(super) is_whole: bool,
+    is_whole: bool,
     /// The bytes of the value, if there is only one and bytes can be added to it.
     pub(super) grown_bytes: Option<u64>,
     /// The head of the version that cannot be read and that a write is to replace. Then there is no
@@ -88,12 +88,16 @@ impl<'a> Locked<'a> {
         Self { unreadable: head, replaces_unreadable: true, ..self }
     }
 
-    /// Whether what a write replaces may have been added to. A version that is set aside is not
-    /// read here.
-    /// To replace it waits for the disk.
+    /// Whether what a write replaces may have been added to. The head of a version that is set
+    /// aside is not known here, so it may have been. Such a replacement waits for the disk.
     pub(crate) fn replaces_grown(&self) -> bool {
         let is_set_aside = || self.local.is_none() && self.partition.set_aside_to() > 0;
         self.local.as_ref().is_some_and(has_summary) || self.replaces_unreadable || is_set_aside()
+    }
+
+    /// What a write takes the place of.
+    pub(super) fn replaced(&self) -> Replaced {
+        Replaced { old: self.old(), is_grown: self.replaces_grown() }
     }
 
     /// The time of a new value: later than that of every value here.
@@ -151,7 +155,7 @@ impl<'a> Locked<'a> {
         let partition = self.partition;
         rules.begin(self.key)?;
         let local_clock = self.local.as_ref().map(|l| &l.clock);
-        let replaced = Replaced { old: self.old(), is_grown: self.replaces_grown() };
+        let replaced = self.replaced();
         if let Some(kind) = rules.values.filter(|_| !incoming.is_deleted()) {
             let object = operate(kind, partition, self.local, incoming, rules, now)?;
             check_siblings(&object, self.key, rules)?;
@@ -187,7 +191,7 @@ impl<'a> Locked<'a> {
             // may differ.
             self.load()?;
         }
-        let replaced = Replaced { old: self.old(), is_grown: self.replaces_grown() };
+        let replaced = self.replaced();
         let Some(mut local) = self.local else {
             return store_copy(partition, self.key, incoming, replaced, rules);
         };
@@ -227,8 +231,7 @@ impl<'a> Locked<'a> {
     pub(crate) fn take_back(self, expected: u64, now: UnixMicros) -> Result<Option<Written>, Failure> {
         let Some(found) = self.set_aside(expected)? else { return Ok(None) };
         let object = self.partition.decode(self.key, &found)?;
-        let replaced = Replaced { old: None, is_grown: true };
-        append(self.partition, self.key, object, replaced, None, now).map(Some)
+        append(self.partition, self.key, object, self.replaced(), None, now).map(Some)
     }
 
     /// Removes a version that is set aside. Returns whether it was still there. Blocks.
@@ -268,9 +271,9 @@ impl<'a> Locked<'a> {
 /// What a write takes the place of.
 pub(super) struct Replaced {
     /// The version, for observers.
-    pub(super) old: Option<Object>,
+    old: Option<Object>,
     /// Whether it may have been added to.
-    pub(super) is_grown: bool,
+    is_grown: bool,
 }
 
 /// Drops what a new event replaces anyway: the expired siblings, or all siblings if the object has
@@ -398,10 +401,7 @@ pub(super) fn append(
             check_size(head.len() as u64 + object.value_bytes(), key, rules)?;
         }
         let body: SmallVec<[&[u8]; 4]> = object.siblings.iter().map(|s| &s.value[..]).collect();
-        let tstamp_secs = u32::try_from(now.secs()).unwrap_or(u32::MAX);
-        let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
-        let expires_secs = expires_secs(&object);
-        let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs, has_terms };
+        let write = write_of(&object, key, (head, &body), digest, now);
         let store = partition.store();
         let put = if is_grown { store.put_over_extended(&write) } else { store.put(&write) };
         put.map_err(|e| write_failed(partition, key, e))
@@ -410,10 +410,23 @@ pub(super) fn append(
     Ok(Written { object, seq: appended.seq, is_new: true, digest, addition: None })
 }
 
+/// The write of an object in these bytes: its head, and its values or what is added to one.
+pub(super) fn write_of<'a>(
+    object: &Object,
+    key: &'a [u8],
+    (head, body): (&'a [u8], &'a [&'a [u8]]),
+    digest: u64,
+    now: UnixMicros,
+) -> Write<'a> {
+    let tstamp_secs = u32::try_from(now.secs()).unwrap_or(u32::MAX);
+    let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
+    Write { key, head, body, digest, tstamp_secs, expires_secs: expires_secs(object), has_terms }
+}
+
 /// The time after which a store hides the object; 0 means never. An object with some expiring
 /// siblings gets the largest time instead of 0: a store in which nothing expires tells queries that
 /// they need not look for expiring siblings.
-pub(super) fn expires_secs(object: &Object) -> u32 {
+fn expires_secs(object: &Object) -> u32 {
     let mixed = || object.siblings.iter().any(|s| s.meta.expires_secs.is_some());
     object.expires_secs().unwrap_or_else(|| if mixed() { u32::MAX } else { 0 })
 }

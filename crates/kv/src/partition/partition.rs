@@ -143,12 +143,7 @@ impl Partition {
 
     /// The current version with empty values, also if it has expired.
     pub fn head(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
-        Ok(self.head_with_seq(key, access)?.map(|(head, _)| head))
-    }
-
-    /// [`Self::head`] together with the version's position in the store's append order.
-    fn head_with_seq(&self, key: &[u8], access: Access) -> Result<Option<(Object, u64)>, Failure> {
-        Ok(self.current(key, access)?.map(|current| (current.object, current.seq)))
+        self.read_head(key, access)?.map(|found| self.decode(key, &found)).transpose()
     }
 
     /// The head of the current version, as a write needs it.

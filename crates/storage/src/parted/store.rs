@@ -114,7 +114,6 @@ impl PartedStore {
 
     /// Puts a part durably. Returns its directory together with the earlier ones.
     fn put_part(&self, key: &[u8], before: Directory, body: &[&[u8]]) -> Result<Directory, StorageError> {
-        let bytes: usize = body.iter().map(|piece| piece.len()).sum();
         let part = part_key(key, before.generation, before.parts);
         // Parts never expire by the age of the store: the head record decides.
         let write = Write {
@@ -133,7 +132,7 @@ impl PartedStore {
         // The part and the head record that will name it can lie in two files, and a loss of power
         // must not leave the head record alone.
         self.inner.sync(appended.seq)?;
-        Ok(Directory { parts: before.parts + 1, bytes: before.bytes + bytes as u64, ..before })
+        Ok(Directory { parts: before.parts + 1, bytes: before.bytes + bytes_of(body) as u64, ..before })
     }
 
     /// The directory of a version that is about to be replaced or removed.
@@ -259,8 +258,8 @@ fn may_wait(mode: ReadMode) -> Result<(), StorageError> {
     if mode == ReadMode::Cached { Err(StorageError::WouldBlock) } else { Ok(()) }
 }
 
-fn added_bytes(write: &Write<'_>) -> usize {
-    write.body.iter().map(|piece| piece.len()).sum()
+fn bytes_of(body: &[&[u8]]) -> usize {
+    body.iter().map(|piece| piece.len()).sum()
 }
 
 impl Backend for PartedStore {
@@ -294,7 +293,7 @@ impl Backend for PartedStore {
     }
 
     fn extend(&self, write: &Write<'_>, kept_bytes: u64, mode: ReadMode) -> Result<Appended, StorageError> {
-        let added = added_bytes(write);
+        let added = bytes_of(write.body);
         if write.has_terms || kept_bytes + added as u64 <= PLAIN_BYTES_MAX {
             return extend_whole(self, write, kept_bytes, mode);
         }
