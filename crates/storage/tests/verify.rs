@@ -382,6 +382,52 @@ fn every_flip_that_readers_see_is_found() {
     }
 }
 
+/// A file that takes no more appends gets its hint file later. Until then only the file after it
+/// shows that its last record was synced.
+#[test]
+fn damage_to_the_last_record_before_the_next_file_is_known() {
+    for kind in KINDS {
+        for in_body in [false, true] {
+            let dir = scratch_dir();
+            let store = factory(kind, dir.path()).unwrap().open(0).unwrap();
+            let key = |number: usize| [BUCKET, format!("key {number:02}").as_bytes()].concat();
+            for number in 0..3 {
+                // Digits that lz4 cannot shorten by much, so that two records fill a file.
+                let mut random = Random::new(number as u64);
+                let body: Vec<u8> = (0..2500).map(|_| random.below(256) as u8).collect();
+                let (key, digest, tstamp_secs) = (key(number), digest_of(&body), NOW_SECS as u32);
+                let write = Write {
+                    key: &key,
+                    head: b"plain",
+                    body: &[&body],
+                    digest,
+                    tstamp_secs,
+                    expires_secs: 0,
+                    has_terms: false,
+                };
+                store.put(&write).unwrap();
+            }
+            store.sync(store.last_seq()).unwrap();
+            // A kill: the copy has no hint files.
+            let copy = scratch_dir();
+            copy_dir(dir.path(), copy.path());
+            let mut files: Vec<_> = data_files(copy.path()).into_iter().map(|(path, _)| path).collect();
+            files.retain(|path| path.extension().is_some_and(|extension| extension == "data"));
+            assert_eq!(files.len(), 3, "{files:?}");
+            let bytes = fs::read(&files[1]).unwrap();
+            let name = key(1);
+            let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+            flip(&files[1], (at + if in_body { 200 } else { 2 }) as u64 * 8);
+            let place = format!("{kind:?}, body {in_body}");
+            let report = verify(kind, copy.path());
+            assert!(report.damaged > 0 && report.torn_bytes == 0, "{place}: {report:?}");
+            let ((values, _), complete) = answers(kind, copy.path(), (0..3).map(key)).unwrap();
+            assert!(values[&key(0)].is_ok() && values[&key(2)].is_ok(), "{place}");
+            assert!(values[&key(1)].is_err() || !complete, "{place}: silent");
+        }
+    }
+}
+
 /// Checks the answers of a repaired store. Each key must have its right value. If the store says
 /// that something is missing, a key may have an older version or none. The index entries must match
 /// the values. Returns the keys that differ.

@@ -79,4 +79,5 @@ pub(crate) use root::{DROPPED_SUFFIX, create_root};
 pub(crate) use shared::Shared;
 pub(crate) use small_file::Frame;
 pub(crate) use store::{Core, Store};
+pub(crate) use synced_extent::has_appends;
 pub(crate) use writer::Writer;

@@ -1,8 +1,32 @@
 //! The byte ranges of a data file that are known to have been synced. Damage inside them is
 //! corruption; all other damage is a torn write that a crash left behind.
 
-use super::format::HintReader;
+use super::format::{ALL_SYNCED, FILE_HEADER_BYTES, FileHeader, HintReader, Scanned, Scanner};
+use crate::backend::ReadMode;
+use crate::fs::File;
 use std::io;
+
+/// Whether a file that has the name of a synced file was written by appends, and not by a merge.
+///
+/// Then all files of appends with lower ids were synced as a whole. A sync covers all files that
+/// are closed and not synced yet, in the order of their ids, before the active file gets that name.
+/// A start also syncs the files in that order. The records of the earlier files cannot say this of
+/// the last of them.
+pub(crate) fn has_appends(file: &dyn File, id: u32) -> io::Result<bool> {
+    let length = file.length()?;
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    let read = file.read_at(&mut bytes, 0, ReadMode::Blocking)?;
+    let Some(header) = FileHeader::decode(&bytes[..read]).ok().filter(|header| header.file_id == id) else {
+        return Ok(false);
+    };
+    let mut scanner = Scanner::new(file, header.salt, FILE_HEADER_BYTES as u64, length);
+    while let Some(scanned) = scanner.next()? {
+        if let Scanned::Record { header, .. } = scanned {
+            return Ok(header.synced_to != ALL_SYNCED);
+        }
+    }
+    Ok(false)
+}
 
 pub(super) enum SyncedExtent {
     /// The range up to which the records of the file say that it was synced. For a file that was

@@ -14,7 +14,7 @@ use crate::journal::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, Kind, RecordHeader, Scanned, Scanner,
     salt_of_hint,
 };
-use crate::journal::{data_path, decompress, hint_path, unsynced_path};
+use crate::journal::{data_path, decompress, has_appends, hint_path, parse_name, unsynced_path};
 use crate::ledger::term_keys;
 use bytes::Bytes;
 use std::io;
@@ -155,11 +155,27 @@ impl FileReader<'_> {
         let Some(scan) = self.scan(&exam, &file, salt, versions, observe).map_err(failed)? else { return Ok(None) };
         let reader = hint.map(|hint| HintReader::open(hint, id, salt)).transpose().map_err(failed)?.flatten();
         exam.records = scan.records;
-        exam.judge(scan, reader).map_err(failed)?;
+        let end_is_in_doubt =
+            exam.hint == HintState::Missing && scan.damaged.last().is_some_and(|last| last.offset >= scan.end);
+        let end_was_synced = end_is_in_doubt && self.is_followed_by_appends(id)?;
+        exam.judge(scan, end_was_synced, reader).map_err(failed)?;
         for known in exam.damaged.iter().flat_map(|damaged| &damaged.known) {
             versions.add_lost(&known.key, LostVersion { seq: known.seq, file_id: id });
         }
         Ok(Some(exam))
+    }
+
+    /// Whether a later file shows that a file was synced as a whole; see `has_appends`.
+    fn is_followed_by_appends(&self, id: u32) -> Result<bool, StorageError> {
+        let names = self.fs.list(self.dir).map_err(|source| io_error("list", self.dir, source))?;
+        let synced = names.iter().filter_map(|name| parse_name(name).filter(|(_, is_unsynced)| !is_unsynced));
+        for (later, _) in synced.filter(|(later, _)| *later > id) {
+            let path = data_path(self.dir, later);
+            if has_appends(&self.open(&path)?, later).map_err(|source| io_error("read", &path, source))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether a file has this salt, or its salt cannot be read.
@@ -293,9 +309,10 @@ impl FileReader<'_> {
 impl FileExam {
     /// Separates corruption from torn writes, and learns from the hint file what lay in the damaged
     /// ranges.
-    fn judge(&mut self, scan: Scan, hint: Option<HintReader>) -> io::Result<()> {
+    fn judge(&mut self, scan: Scan, end_was_synced: bool, hint: Option<HintReader>) -> io::Result<()> {
         let was_sealed = self.hint != HintState::Missing;
-        let is_rot = |damaged: &Damaged| was_sealed || damaged.offset < scan.synced_to;
+        let is_synced_end = |offset: u64| end_was_synced && offset >= scan.end;
+        let is_rot = |damaged: &Damaged| was_sealed || damaged.offset < scan.synced_to || is_synced_end(damaged.offset);
         let (rot, torn): (Vec<_>, Vec<_>) = scan.damaged.into_iter().partition(is_rot);
         self.torn_bytes = torn.iter().map(|damaged| damaged.length).sum();
         self.damaged = rot;

@@ -45,7 +45,7 @@ impl BackendUnderTest {
 
     fn work(&mut self) {
         let store = self.store.clone().expect("open");
-        work(&self.disk, &*store, &mut self.oracle, &mut self.random, STEPS, false);
+        work(&self.disk, &*store, &mut self.oracle, &mut self.random, STEPS, true);
     }
 
     /// While the disk fails, the store serves what was written, durable or not.

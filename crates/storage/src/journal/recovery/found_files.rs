@@ -4,9 +4,9 @@ use super::load_file::header_bytes;
 use super::losses::Losses;
 use super::orphans::hint_id;
 use crate::error::{StorageError, io_error};
-use crate::fs::OpenMode;
+use crate::fs::{FileSystem, OpenMode};
 use crate::journal::checkpoint::FileState;
-use crate::journal::data_file::{data_path, unsynced_path};
+use crate::journal::data_file::{data_path, hint_path, unsynced_path};
 use crate::journal::format::FileHeader;
 use crate::journal::index_must_have_seen;
 use crate::journal::inventory_keeper::InventoryKeeper;
@@ -38,6 +38,27 @@ pub(crate) struct FoundFiles<'a> {
     unfinished_outputs: Vec<u32>,
 }
 
+/// Removes the hint files of outputs of a merge that was not finished. The inputs of the merge are
+/// still there, so these hint files are no evidence of a loss. They go before the outputs do:
+/// without its output, such a hint file would look like evidence at the next start.
+fn remove_hints_of_outputs(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    outputs: &[u32],
+    names: &[String],
+) -> Result<(), StorageError> {
+    let mut has_removed = false;
+    for id in names.iter().filter_map(|name| hint_id(name)).filter(|id| outputs.contains(id)) {
+        let path = hint_path(dir, id);
+        fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
+        has_removed = true;
+    }
+    if !has_removed {
+        return Ok(());
+    }
+    fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))
+}
+
 impl<'a> FoundFiles<'a> {
     /// The files of a store without a directory.
     pub(super) fn none(shared: &'a Shared, dir: &'a Path, inventory: &'a InventoryKeeper) -> Self {
@@ -67,7 +88,9 @@ impl<'a> FoundFiles<'a> {
                 fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
             }
         }
-        let unfinished_outputs = names.iter().filter_map(|name| name.strip_suffix(".merging")?.parse().ok()).collect();
+        let unfinished_outputs: Vec<u32> =
+            names.iter().filter_map(|name| name.strip_suffix(".merging")?.parse().ok()).collect();
+        remove_hints_of_outputs(fs, dir, &unfinished_outputs, &names)?;
         for name in names.iter().filter(|name| name.ends_with(".merging") || name.ends_with(".tmp")) {
             let path = dir.join(name);
             fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;

@@ -3,8 +3,9 @@
 //! A data file with a hint file was complete on disk. A data file without one was being written to
 //! when the process or the machine stopped, so it is read from end to end. Damage after the point
 //! up to which it is known to have been synced is a torn write; it is ignored and counted in
-//! `torn_bytes`. Damage before that point is corruption and counted in `lost_ranges`. A file that
-//! was never synced has another name (`<id>.fresh`): any part of it may be missing.
+//! `torn_bytes`. Damage before that point is corruption and counted in `lost_ranges`. That point is
+//! told by later records, by later files (`has_appends`) and by the inventory. A file that was never
+//! synced has another name (`<id>.fresh`): any part of it may be missing.
 
 mod entries;
 mod found_files;
@@ -68,6 +69,7 @@ fn recover<P: JournalPolicy>(
         shared,
         dir,
         inventory: &inventory,
+        data_files: Vec::new(),
         unreadable_files: BTreeMap::new(),
         seq_max: policy.seen_seq(),
         policy,
@@ -146,6 +148,8 @@ struct Recovery<'a, P: JournalPolicy> {
     index: P::Index,
     /// What the index has already seen of the journal.
     policy: P,
+    /// The ids of all data files in order, and whether a file had the name of an unsynced one.
+    data_files: Vec<(u32, bool)>,
     /// Promised files that cannot be read. They are left in place.
     unreadable_files: BTreeMap<u32, PromisedFile>,
     files: Files,
@@ -172,6 +176,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         };
         let orphans = self.find_orphans(&found)?;
         self.policy.check_index(&mut self.index, &found, &mut self.losses)?;
+        self.data_files.clone_from(&found.data_files);
         for (id, is_unsynced) in &found.data_files {
             self.load_file(*id, *is_unsynced)?;
         }

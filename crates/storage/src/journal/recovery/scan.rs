@@ -4,12 +4,12 @@ use super::Recovery;
 use super::load_file::Hint;
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
-use crate::fs::File;
-use crate::journal::data_file::{DataFile, hint_path, hint_temporary_path};
+use crate::fs::{File, OpenMode};
+use crate::journal::data_file::{DataFile, data_path, hint_path, hint_temporary_path};
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::identity::run_before_has_failed;
 use crate::journal::policy::JournalPolicy;
-use crate::journal::synced_extent::SyncedExtent;
+use crate::journal::synced_extent::{SyncedExtent, has_appends};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -132,13 +132,15 @@ impl<P: JournalPolicy> Recovery<'_, P> {
     ) -> Result<u64, StorageError> {
         let mut kept = report.end;
         let mut torn = 0;
+        let synced_end = self.synced_end(file, report, extent)?;
         if extent.has_record_beyond(length) {
             file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
             tracing::error!(file = %file.path().display(), length, "the file was longer: what its end held is unknown");
         }
         for (offset, header) in &report.corrupt_bodies {
             let end = offset + header.total_len();
-            let is_corrupt = extent.covers(*offset, header.total_len(), report.synced_to);
+            let is_corrupt = *offset < synced_end && *offset >= report.end
+                || extent.covers(*offset, header.total_len(), report.synced_to);
             if is_corrupt && !P::keeps_unreadable_versions() {
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
                 kept = kept.max(end);
@@ -153,10 +155,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
             }
         }
         for (offset, length) in &report.damage {
-            // A promised length ends after a record. A gap before that record may be an older torn
-            // write between records.
-            let was_end = *offset >= report.end && *offset < self.inventory.promised_length(file.id);
-            if was_end || extent.covers(*offset, *length, report.synced_to) {
+            if *offset >= report.end && *offset < synced_end || extent.covers(*offset, *length, report.synced_to) {
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
                 kept = kept.max(offset + length);
                 tracing::error!(file = %file.path().display(), offset, length, "unreadable: what lay there is unknown");
@@ -169,6 +168,34 @@ impl<P: JournalPolicy> Recovery<'_, P> {
             tracing::warn!(file = %file.path().display(), bytes = torn, "half-written records of a crash are ignored");
         }
         Ok(kept)
+    }
+
+    /// The offset up to which the end of a file is known to have been synced, by what other files
+    /// say. It counts for what lies behind the last good record: a gap before that record may be an
+    /// older torn write between records.
+    fn synced_end(&self, file: &DataFile, report: &ScanReport, extent: &SyncedExtent) -> Result<u64, StorageError> {
+        let promised = self.inventory.promised_length(file.id);
+        let of_damage = report.damage.iter().map(|(offset, _)| *offset);
+        let of_bodies = report.corrupt_bodies.iter().map(|(offset, _)| *offset);
+        let is_in_doubt = |offset: u64| offset >= report.end && offset >= promised;
+        let has_doubt = of_damage.chain(of_bodies).any(is_in_doubt);
+        if has_doubt && matches!(extent, SyncedExtent::FromRecords) && self.is_followed_by_appends(file.id)? {
+            return Ok(u64::MAX);
+        }
+        Ok(promised)
+    }
+
+    /// Whether a later file shows that a file was synced as a whole; see `has_appends`.
+    fn is_followed_by_appends(&self, id: u32) -> Result<bool, StorageError> {
+        for (later, _) in self.data_files.iter().filter(|(later, is_unsynced)| *later > id && !is_unsynced) {
+            let path = data_path(self.dir, *later);
+            let failed = |source: io::Error| io_error("read", &path, source);
+            let handle = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
+            if has_appends(&*handle, *later).map_err(failed)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn load_scanned(
