@@ -4,8 +4,8 @@
 //! when the process or the machine stopped, so it is read from end to end. Damage after the point
 //! up to which it is known to have been synced is a torn write; it is ignored and counted in
 //! `torn_bytes`. Damage before that point is corruption and counted in `lost_ranges`. That point is
-//! told by later records, by later files (`has_appends`) and by the inventory. A file that was never
-//! synced has another name (`<id>.fresh`): any part of it may be missing.
+//! told by later records, by later files (`has_appends`) and by the inventory. A file that was
+//! never synced has another name (`<id>.fresh`): any part of it may be missing.
 
 mod entries;
 mod found_files;
