@@ -11,7 +11,7 @@ use ombak_jobs::{
 };
 use ombak_kv::PutOptions;
 use ombak_mapreduce::{Failure, Input, Job, to_json};
-use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, PoolError, Runtime, TokioRuntime};
+use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, Runtime, TaskThreads, TokioRuntime};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, NodeId, Quorum, StoreFailureKind};
 use parking_lot::{Condvar, Mutex};
@@ -73,15 +73,15 @@ impl Drop for OpensAtEnd {
 /// A real world with a gate before the threads for jobs.
 struct GatedRuntime(Arc<Gate>);
 
-struct GatedQueue(Arc<Gate>, Arc<dyn JobQueue>);
+struct GatedThreads(Arc<Gate>, Arc<dyn TaskThreads>);
 
-impl JobQueue for GatedQueue {
-    fn submit(&self, job: Box<dyn FnOnce() + Send>) -> Result<(), PoolError> {
+impl TaskThreads for GatedThreads {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
         let gate = self.0.clone();
-        self.1.submit(Box::new(move || {
+        self.1.spawn(Box::pin(async move {
             gate.pass();
-            job();
-        }))
+            task.await;
+        }));
     }
 
     fn stop(&self) {
@@ -111,8 +111,11 @@ impl Runtime for GatedRuntime {
     }
 
     fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
-        let queue = TokioRuntime.start_pool(name, threads, jobs_max)?;
-        Ok(if name == "ombak-job" { Arc::new(GatedQueue(self.0.clone(), queue)) } else { queue })
+        TokioRuntime.start_pool(name, threads, jobs_max)
+    }
+
+    fn start_background_threads(&self, name: &str, threads: usize) -> io::Result<Arc<dyn TaskThreads>> {
+        Ok(Arc::new(GatedThreads(self.0.clone(), TokioRuntime.start_background_threads(name, threads)?)))
     }
 
     fn start_periodic(
@@ -276,8 +279,7 @@ async fn a_piece_is_redone_by_another_replica_when_a_node_dies_and_no_result_cou
     let (cluster, gates) = gated(3, &JobsConfig { piece_bytes_max: 1, ..JobsConfig::default() });
     let gate = OpensAtEnd(gates[1].clone());
     fill(&cluster, KEYS).await;
-    // A batch of keys is read with one piece of work, and mapped with another one.
-    gate.0.let_pass(Some(5));
+    gate.0.let_pass(Some(2));
     let map = json!({"map": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "map_object_value"}});
     let job = json!({"inputs": "b", "query": [map]}).to_string();
     let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
@@ -300,6 +302,29 @@ async fn a_piece_is_redone_by_another_replica_when_a_node_dies_and_no_result_cou
     assert_eq!(results, expected);
     assert!(number(&cluster, 0, "ombak_job_pieces_redone") > 0);
     drop(gate);
+    cluster.stop().await;
+}
+
+/// A node that was away is back, and its store does not take yet what it has missed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_does_not_ask_a_replica_that_is_known_to_have_missed_writes() {
+    const KEYS: usize = 100;
+    let cluster = Cluster::of(3);
+    cluster.nodes[2].faults.hold_puts(true);
+    cluster.beliefs.set_down(cluster.id(2), true);
+    for n in 0..KEYS {
+        soon(cluster.put(0, &format!("k{n}"), &n.to_string(), PutOptions::default())).await.unwrap();
+    }
+    cluster.beliefs.set_down(cluster.id(2), false);
+    let map = json!({"map": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "map_object_value"}});
+    let job = json!({"inputs": "b", "query": [map]}).to_string();
+    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
+    let mut results = 0;
+    while let Some(output) = soon(running.next()).await {
+        results += output.unwrap().values.len();
+    }
+    assert_eq!((cluster.stored(2, "k0"), results), (None, KEYS));
+    cluster.nodes[2].faults.hold_puts(false);
     cluster.stop().await;
 }
 

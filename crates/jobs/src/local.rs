@@ -1,4 +1,9 @@
 //! The work of this node on parts of jobs.
+//!
+//! A piece is done on a thread that gives way to all others ([`Worker`]). The task that serves its
+//! request waits for it on a thread of the connections. There it also does for the worker what ends
+//! on such threads: gets that ask other replicas, and listings. So a piece changes threads twice,
+//! and once more for each of those.
 
 mod kept;
 mod keys;
@@ -7,6 +12,7 @@ mod reading;
 mod reducing;
 mod results;
 mod scripts;
+mod worker;
 
 use crate::JobsConfig;
 use crate::counts::JobCounts;
@@ -15,22 +21,24 @@ use kept::KeptKeys;
 use keys::PieceKeys;
 use ombak_kv::Kv;
 use ombak_mapreduce::{Failure, Reducer};
-use ombak_runtime::{BoxFuture, Pool, PoolError, Runtime, within};
+use ombak_runtime::{BoxFuture, Runtime, TaskThreads, within};
 use ombak_stats::ActiveGuard;
 use ombak_types::etf::Term;
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use results::Results;
 use scripts::OpenFunctions;
-use std::future::ready;
+use std::future::{Future, poll_fn, ready};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::task::yield_now;
+use worker::Worker;
 
 /// How many keys are read and mapped together, at most.
 const KEYS_AT_ONCE_MAX: usize = 32;
-/// How many jobs wait for the threads. There are never more than parts and reduce calls under way.
-const POOL_JOBS_MAX: usize = 4096;
 
 /// This node as one that works on parts. Cheap to clone: clones share everything.
 #[derive(Clone)]
@@ -44,7 +52,7 @@ struct Inner {
     config: JobsConfig,
     counts: Arc<JobCounts>,
     /// The threads. They begin with the first work.
-    pool: Mutex<Option<Pool>>,
+    threads: Mutex<Option<Arc<dyn TaskThreads>>>,
     turns: Semaphore,
     kept: Mutex<KeptKeys>,
     functions: OpenFunctions,
@@ -53,9 +61,9 @@ struct Inner {
 impl LocalParts {
     pub(crate) fn new(kv: Kv, runtime: Arc<dyn Runtime>, config: JobsConfig, counts: Arc<JobCounts>) -> Self {
         let turns = Semaphore::new(config.parts_at_once_max.max(1));
-        let (pool, kept) = (Mutex::new(None), Mutex::new(KeptKeys::default()));
+        let (threads, kept) = (Mutex::new(None), Mutex::new(KeptKeys::default()));
         let functions = OpenFunctions::default();
-        Self { inner: Arc::new(Inner { kv, runtime, config, counts, pool, turns, kept, functions }) }
+        Self { inner: Arc::new(Inner { kv, runtime, config, counts, threads, turns, kept, functions }) }
     }
 
     /// Calls the function of a reduce phase.
@@ -67,7 +75,11 @@ impl LocalParts {
         values: Vec<Term>,
         deadline: Instant,
     ) -> Result<Vec<Term>, Failure> {
-        let reduced = reducing::reduce(&self.inner, (job, number), function, arg, values, deadline).await;
+        let (function, arg) = (function.clone(), arg.clone());
+        let reduced = self.inner.on_thread(deadline, move |worker| async move {
+            worker.reduce((job, number), &function, &arg, values, deadline).await
+        });
+        let reduced = reduced.await;
         reduced.map_err(|error| match error {
             PartError::Failed(failure) => failure,
             PartError::Lost(error) => Failure::Other(error.to_string()),
@@ -89,24 +101,15 @@ impl PartClient for LocalParts {
 }
 
 impl Inner {
-    async fn piece(&self, request: PartRequest) -> Result<PartAnswer, PartError> {
+    async fn piece(self: &Arc<Self>, request: PartRequest) -> Result<PartAnswer, PartError> {
         let _turn = self.turn(request.deadline).await?;
         let _active = ActiveGuard::new(&self.counts.pieces_active);
         let _maps = request.map.is_some().then(|| ActiveGuard::new(&self.counts.maps_active));
-        let until = (self.runtime.now() + self.config.piece_time_max).min(request.deadline);
-        let mut keys = PieceKeys::open(self, &request).await?;
-        let mut results = Results::new(&request, self.config.piece_bytes_max);
-        while let Some(inputs) = keys.next(KEYS_AT_ONCE_MAX) {
-            let (values, done) = self.map(&request, inputs).await?;
-            keys.done(done);
-            results.add(self, values).await?;
-            if results.is_full() || self.runtime.now() >= until {
-                break;
-            }
+        let answer = self.on_thread(request.deadline, move |worker| async move { worker.piece(&request).await }).await;
+        if answer.is_ok() {
+            self.counts.pieces.add(1);
         }
-        let results = results.finish(self).await?;
-        self.counts.pieces.add(1);
-        Ok(PartAnswer { results, from: keys.end(self, &request) })
+        answer
     }
 
     /// Waits until this node works on less.
@@ -117,36 +120,74 @@ impl Inner {
         turn.map_err(|_| PartError::Lost(Error::Stopping))
     }
 
-    /// Runs work that may block, or that takes long, on the threads for jobs.
-    async fn on_thread<T: Send + 'static>(
-        &self,
+    /// Lets a worker do something on a thread for jobs, and waits for it no longer than until
+    /// `deadline`. The work ends at its next await when nobody waits any more.
+    async fn on_thread<T, W>(
+        self: &Arc<Self>,
         deadline: Instant,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, PartError> {
-        let pool = self.pool().map_err(PartError::Lost)?;
-        pool.run_until(Some(deadline), work).await.map_err(|error| match error {
-            PoolError::Late => PartError::Failed(Failure::Timeout),
-            other => PartError::Lost(other.into()),
-        })
+        work: impl FnOnce(Worker) -> W + Send + 'static,
+    ) -> Result<T, PartError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, PartError>> + Send,
+    {
+        let threads = self.threads().map_err(PartError::Lost)?;
+        let (ask, asked) = mpsc::channel(1);
+        let (mut give, take) = oneshot::channel();
+        let worker = Worker::new(self.clone(), ask);
+        threads.spawn(Box::pin(async move {
+            let mut work = pin!(work(worker));
+            let done = poll_fn(|cx| match give.poll_closed(cx) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => work.as_mut().poll(cx).map(Some),
+            });
+            if let Some(done) = done.await {
+                // Sending fails when nobody waits any more.
+                let _ = give.send(done);
+            }
+        }));
+        let done = within(&*self.runtime, Some(deadline), worker::serve(&self.kv, asked, take)).await;
+        done.map_err(|_| PartError::Failed(Failure::Timeout))?
     }
 
-    fn pool(&self) -> Result<Pool, Error> {
-        let mut pool = self.pool.lock();
-        if let Some(pool) = &*pool {
-            return Ok(pool.clone());
+    fn threads(&self) -> Result<Arc<dyn TaskThreads>, Error> {
+        let mut threads = self.threads.lock();
+        if let Some(threads) = &*threads {
+            return Ok(threads.clone());
         }
-        let started = Pool::start_background(&self.runtime, "ombak-job", self.config.threads, POOL_JOBS_MAX);
+        let started = self.runtime.start_background_threads("ombak-job", self.config.threads);
         let started = started.map_err(|error| {
             StoreFailure::new(StoreFailureKind::Io, format!("cannot create threads for jobs: {error}"))
         })?;
-        Ok(pool.insert(started).clone())
+        Ok(threads.insert(started).clone())
+    }
+}
+
+impl Worker {
+    async fn piece(&self, request: &PartRequest) -> Result<PartAnswer, PartError> {
+        let node = self.node();
+        let until = (node.runtime.now() + node.config.piece_time_max).min(request.deadline);
+        let mut keys = PieceKeys::open(self, request).await?;
+        let mut results = Results::new(request, node.config.piece_bytes_max);
+        while let Some(inputs) = keys.next(KEYS_AT_ONCE_MAX) {
+            let (values, done) = self.map(request, inputs).await?;
+            keys.done(done);
+            results.add(self, values).await?;
+            if results.is_full() || node.runtime.now() >= until {
+                break;
+            }
+            // Other pieces have their turn on this thread, and this one may have nobody who waits.
+            yield_now().await;
+        }
+        let results = results.finish(self).await?;
+        Ok(PartAnswer { results, from: keys.end(node, request) })
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(pool) = self.pool.get_mut() {
-            pool.stop();
+        if let Some(threads) = self.threads.get_mut() {
+            threads.stop();
         }
     }
 }

@@ -23,6 +23,7 @@ mod pool;
 mod published;
 mod real;
 mod runtime;
+mod task_threads;
 mod time_limit;
 
 pub use jobs_at_once::JobsAtOnce;
@@ -32,4 +33,5 @@ pub use pool::{Job, JobQueue, Pool, PoolError};
 pub use published::Published;
 pub use real::{ServingThreads, TcpNetwork, TokioRuntime, give_way, number_this_thread};
 pub use runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime, RuntimeExt};
+pub use task_threads::TaskThreads;
 pub use time_limit::{TimeLimitPassed, within};

@@ -2,6 +2,7 @@
 
 use crate::pool::JobQueue;
 use crate::runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime};
+use crate::task_threads::TaskThreads;
 use ombak_types::time::UnixMicros;
 use std::io;
 use std::sync::Arc;
@@ -68,8 +69,8 @@ impl Runtime for OtherClocks {
         self.inner.start_pool(name, threads, jobs_max)
     }
 
-    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
-        self.inner.start_background_pool(name, threads, jobs_max)
+    fn start_background_threads(&self, name: &str, threads: usize) -> io::Result<Arc<dyn TaskThreads>> {
+        self.inner.start_background_threads(name, threads)
     }
 
     fn start_periodic(

@@ -61,18 +61,6 @@ impl Pool {
         Ok(Self { queue, runtime: runtime.clone() })
     }
 
-    /// Like [`Self::start`], with threads that give way to all others
-    /// ([`Runtime::start_background_pool`]).
-    pub fn start_background(
-        runtime: &Arc<dyn Runtime>,
-        name: &str,
-        threads: usize,
-        jobs_max: usize,
-    ) -> std::io::Result<Self> {
-        let queue = runtime.start_background_pool(name, threads, jobs_max)?;
-        Ok(Self { queue, runtime: runtime.clone() })
-    }
-
     /// Queues a job without waiting for it.
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), PoolError> {
         self.queue.submit(Box::new(job))

@@ -1,6 +1,7 @@
 //! The seam for time, randomness, tasks and threads.
 
 use crate::pool::JobQueue;
+use crate::task_threads::TaskThreads;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use std::future::Future;
@@ -47,10 +48,11 @@ pub trait Runtime: Send + Sync {
     /// The queue refuses a job when `jobs_max` jobs wait.
     fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>>;
 
-    /// Like [`Runtime::start_pool`], for work that no get or put of a client waits for. Where the
-    /// system can do so, its threads give way to all others that want the processor.
-    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
-        self.start_pool(name, threads, jobs_max)
+    /// Starts `threads` threads (at least one) for tasks that no get or put of a client waits for.
+    /// Where the system can do so, the threads give way to all others that want the processor. A
+    /// world without such threads has an error.
+    fn start_background_threads(&self, _name: &str, _threads: usize) -> io::Result<Arc<dyn TaskThreads>> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Starts a thread that calls `round` again and again, with a pause of `interval` before each

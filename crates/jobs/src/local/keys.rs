@@ -7,9 +7,10 @@
 //! are taken, and a later piece visits the keys of the share once more.
 
 use super::Inner;
+use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PartWork};
 use bytes::Bytes;
-use ombak_kv::{CoverageClient, CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
+use ombak_kv::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
 use ombak_mapreduce::{Failure, Input, KeyFilter};
 use ombak_storage::key_hash;
 use ombak_types::{Bucket, StoreFailure};
@@ -60,7 +61,7 @@ fn bad_place() -> PartError {
 
 impl PieceKeys {
     /// Finds the keys from the place on at which the last piece ended.
-    pub(super) async fn open(node: &Inner, request: &PartRequest) -> Result<Self, PartError> {
+    pub(super) async fn open(worker: &Worker, request: &PartRequest) -> Result<Self, PartError> {
         match &request.work {
             PartWork::Keys(keys) => {
                 let done = request.from.as_ref().map(|from| <[u8; 4]>::try_from(&from[..]).map(u32::from_be_bytes));
@@ -69,10 +70,10 @@ impl PieceKeys {
             }
             PartWork::Share { bucket, home, .. } => {
                 let last = request.from.as_ref().map(read_place).transpose()?;
-                let kept = node.kept.lock().take((request.job, *home), last.as_ref());
+                let kept = worker.node().kept.lock().take((request.job, *home), last.as_ref());
                 let ahead = match kept {
                     Some(kept) => kept,
-                    None => find(node, request, last.clone()).await?,
+                    None => find(worker, request, last.clone()).await?,
                 };
                 Ok(Self::Share { bucket: bucket.clone(), ahead, last })
             }
@@ -120,7 +121,7 @@ impl PieceKeys {
 }
 
 /// Visits the keys of a share, and takes the first ones behind a place.
-async fn find(node: &Inner, request: &PartRequest, after: Option<Place>) -> Result<ShareKeys, PartError> {
+async fn find(worker: &Worker, request: &PartRequest, after: Option<Place>) -> Result<ShareKeys, PartError> {
     let PartWork::Share { bucket, home, n, ring, begun, filter } = &request.work else {
         return Ok(ShareKeys::default());
     };
@@ -131,10 +132,10 @@ async fn find(node: &Inner, request: &PartRequest, after: Option<Place>) -> Resu
         begun: *begun,
         deadline: Some(request.deadline),
     };
-    let mut stream = node.kv.local_replica().open(question).await?;
-    let mut first = FirstKeys::new(after, node.config.keys_bytes_max);
+    let mut items = worker.list(question).await?;
+    let mut first = FirstKeys::new(after, worker.node().config.keys_bytes_max);
     let mut is_complete = false;
-    while let Some(item) = stream.next().await {
+    while let Some(item) = items.recv().await {
         match item? {
             CoverageItem::Names { names, .. } => first.offer(&names, filter).map_err(PartError::Failed)?,
             CoverageItem::HomeDone(_) => is_complete = true,

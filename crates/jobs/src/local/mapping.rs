@@ -1,12 +1,12 @@
 //! Makes values of the objects of a piece.
 
-use super::Inner;
+use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PhaseOfPart};
 use ombak_mapreduce::{Failure, Input, MapFunction, Mapped, Mapper, Phase, PhaseFailure};
 use ombak_types::Object;
 use ombak_types::etf::Term;
 
-impl Inner {
+impl Worker {
     /// The values of the first of these keys, and how many keys these are: at least one.
     pub(super) async fn map(
         &self,
@@ -23,8 +23,7 @@ impl Inner {
         let values = match phase {
             Phase::Link { links, .. } => objects.iter().flat_map(|object| links.links_of(object.as_ref())).collect(),
             Phase::Map { function: Mapper::Native(function), arg, .. } => {
-                let work = move || call(number, function, &arg, &inputs, &objects);
-                self.on_thread(request.deadline, work).await?.map_err(PartError::Failed)?
+                call(number, function, &arg, &inputs, &objects).map_err(PartError::Failed)?
             }
             Phase::Map { function: Mapper::Script(source), arg, .. } => {
                 return self.map_in_script(request, (number, &source, &arg), inputs, objects).await;

@@ -1,7 +1,7 @@
 //! Reads the objects of a piece: from the store of this node where it has them, and otherwise from
 //! the other replicas.
 
-use super::Inner;
+use super::worker::Worker;
 use crate::part::PartError;
 use ombak_kv::{GetOptions, GetReply, GetRequest, Kv};
 use ombak_mapreduce::{Failure, Input};
@@ -17,12 +17,11 @@ enum Here {
     AskOthers,
 }
 
-impl Inner {
+impl Worker {
     /// Reads the objects of these keys, at least that of the first. Those that are too many for the
     /// memory are left out at the end.
     pub(super) async fn read(&self, inputs: &[Input], deadline: Instant) -> Result<Vec<Option<Object>>, PartError> {
-        let (kv, keys) = (self.kv.clone(), inputs.to_vec());
-        let here = self.on_thread(deadline, move || read_here(&kv, &keys)).await??;
+        let here = read_here(&self.node().kv, inputs)?;
         let mut objects = Vec::with_capacity(here.len());
         for (found, input) in here.into_iter().zip(inputs) {
             objects.push(match found {
@@ -35,7 +34,7 @@ impl Inner {
 
     /// Reads a key from the replicas that have it.
     async fn read_elsewhere(&self, input: &Input, deadline: Instant) -> Result<Option<Object>, PartError> {
-        let left = deadline.saturating_duration_since(self.runtime.now());
+        let left = deadline.saturating_duration_since(self.node().runtime.now());
         if left.is_zero() {
             return Err(PartError::Failed(Failure::Timeout));
         }
@@ -46,7 +45,7 @@ impl Inner {
             ..GetOptions::default()
         };
         let request = GetRequest { bucket: input.bucket.clone(), key: input.key.clone(), options };
-        match self.kv.get(request).await {
+        match self.get(request).await {
             Ok(GetReply::Found(object)) => Ok(Some(object)),
             Ok(GetReply::NotFound { .. }) => Ok(None),
             Err(error) if says_nothing_of_the_key(&error) => Err(PartError::Lost(error)),

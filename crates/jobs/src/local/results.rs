@@ -1,6 +1,6 @@
 //! The results of a piece, reduced before they travel if the job wants that.
 
-use super::{Inner, reducing};
+use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PhaseOfPart};
 use ombak_mapreduce::{Phase, Reducer, bytes_held};
 use ombak_types::etf::Term;
@@ -40,11 +40,11 @@ impl Results {
         }
     }
 
-    pub(super) async fn add(&mut self, node: &Inner, values: Vec<Term>) -> Result<(), PartError> {
+    pub(super) async fn add(&mut self, worker: &Worker, values: Vec<Term>) -> Result<(), PartError> {
         self.bytes += values.iter().map(bytes_held).sum::<usize>();
         self.values.extend(values);
         if self.bytes >= self.bytes_max || self.values.len() - self.reduced >= REDUCED_AT_ONCE {
-            self.reduce(node).await?;
+            self.reduce(worker).await?;
         }
         Ok(())
     }
@@ -54,19 +54,19 @@ impl Results {
         self.bytes >= self.bytes_max
     }
 
-    pub(super) async fn finish(mut self, node: &Inner) -> Result<Vec<Term>, PartError> {
-        self.reduce(node).await?;
+    pub(super) async fn finish(mut self, worker: &Worker) -> Result<Vec<Term>, PartError> {
+        self.reduce(worker).await?;
         Ok(self.values)
     }
 
     /// Reduces what was not reduced yet. A phase that has no values is not called.
-    async fn reduce(&mut self, node: &Inner) -> Result<(), PartError> {
+    async fn reduce(&mut self, worker: &Worker) -> Result<(), PartError> {
         let Some((number, function, arg)) = &self.reducer else { return Ok(()) };
         if self.values.len() == self.reduced {
             return Ok(());
         }
         let values = std::mem::take(&mut self.values);
-        self.values = reducing::reduce(node, (self.job, *number), function, arg, values, self.deadline).await?;
+        self.values = worker.reduce((self.job, *number), function, arg, values, self.deadline).await?;
         self.reduced = self.values.len();
         self.bytes = self.values.iter().map(bytes_held).sum();
         Ok(())

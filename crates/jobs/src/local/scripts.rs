@@ -1,7 +1,7 @@
 //! Phases in JavaScript. A phase has a function of its own on each node, with a session on each
 //! thread that calls it, from its first call to the end of the job.
 
-use super::Inner;
+use super::worker::Worker;
 use crate::functions::{failure_of, script_error_text};
 use crate::part::{PartError, PartRequest};
 use ombak_functions::{Function, FunctionError, Lane};
@@ -57,7 +57,7 @@ enum Argument {
     Missing(Term),
 }
 
-impl Inner {
+impl Worker {
     /// The values of the first of these keys, and how many keys these are: at least one.
     pub(super) async fn map_in_script(
         &self,
@@ -70,9 +70,10 @@ impl Inner {
         let arg = json_of(number, arg)?;
         let texts =
             inputs.iter().map(|input| json_of(number, &input.key_data_term())).collect::<Result<Vec<_>, _>>()?;
-        let work = move || arguments(number, &inputs, &objects).map(|arguments| (inputs, arguments));
-        let (inputs, arguments) = self.on_thread(request.deadline, work).await?.map_err(PartError::Failed)?;
-        let (runtime, until) = (self.runtime.clone(), self.runtime.now() + self.config.piece_time_max);
+        let arguments = arguments(number, &inputs, &objects).map_err(PartError::Failed)?;
+        drop(objects);
+        let runtime = self.node().runtime.clone();
+        let until = runtime.now() + self.node().config.piece_time_max;
         let called = function.run(request.deadline, move |calls| {
             let (mut values, mut done) = (Vec::new(), 0);
             for ((argument, key_data), input) in arguments.into_iter().zip(&texts).zip(&inputs) {
@@ -111,7 +112,8 @@ impl Inner {
     ) -> Result<Vec<Term>, PartError> {
         let function = self.function(job, number, source, Lane::Reduce, deadline).await?;
         let arg = json_of(number, arg)?;
-        let list = self.on_thread(deadline, move || list_of(number, &values)).await?.map_err(PartError::Failed)?;
+        let list = list_of(number, &values).map_err(PartError::Failed)?;
+        drop(values);
         let called = function.run(deadline, move |calls| {
             calls.reduce(&list, &arg).map(|results| results.iter().map(from_json).collect())
         });
@@ -131,10 +133,11 @@ impl Inner {
         lane: Lane,
         deadline: Instant,
     ) -> Result<Function, PartError> {
-        if let Some(open) = self.functions.get((job, number)) {
+        let node = self.node();
+        if let Some(open) = node.functions.get((job, number)) {
             return Ok(open);
         }
-        let Some(functions) = &self.config.functions else {
+        let Some(functions) = &node.config.functions else {
             return Err(failed(number, "functions in JavaScript cannot run here"));
         };
         let program = match source {
@@ -147,14 +150,14 @@ impl Inner {
         };
         let program: Program = program.map_err(|error| failed(number, &error.to_string()))?;
         let function = functions.pool.open(lane, program);
-        Ok(self.functions.keep((job, number), function, deadline, self.runtime.now())?)
+        Ok(node.functions.keep((job, number), function, deadline, node.runtime.now())?)
     }
 
     /// The source of a function that is the value of an object.
     async fn stored_source(&self, number: usize, place: &Input) -> Result<String, PartError> {
         let options = GetOptions::default();
         let request = GetRequest { bucket: place.bucket.clone(), key: place.key.clone(), options };
-        let object = match self.kv.get(request).await? {
+        let object = match self.get(request).await? {
             GetReply::Found(object) => object,
             GetReply::NotFound { .. } => {
                 return Err(failed(number, "the object with the function's source is missing"));

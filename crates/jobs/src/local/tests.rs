@@ -41,7 +41,7 @@ impl Node {
         }
     }
 
-    fn inner(&self) -> &Inner {
+    fn inner(&self) -> &Arc<Inner> {
         &self.jobs.local_parts().inner
     }
 }
@@ -110,6 +110,7 @@ async fn objects_are_read_together_up_to_a_bound_of_their_bytes() {
     for n in 0..4 {
         node.put(&format!("k{n}"), vec![b'x'; 600 << 10]).await;
     }
-    let read = node.inner().read(&inputs(0..4), soon()).await.unwrap();
+    let read = node.inner().on_thread(soon(), |worker| async move { worker.read(&inputs(0..4), soon()).await });
+    let read = read.await.unwrap();
     assert_eq!(read.len(), 2, "the second one passes the bound of 1 MiB");
 }

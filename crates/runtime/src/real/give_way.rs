@@ -24,20 +24,23 @@ mod tests {
     use crate::{OtherClocks, Pool, Runtime, ServingThreads, TokioRuntime};
     use rustix::process::getpriority_process;
     use std::sync::Arc;
+    use tokio::sync::oneshot;
 
     fn nice() -> i32 {
         getpriority_process(None).unwrap()
     }
 
     #[tokio::test]
-    async fn the_threads_of_a_background_pool_give_way_and_no_others() {
+    async fn background_threads_give_way_and_no_others() {
         let before = nice();
         let tokio: Arc<dyn Runtime> = Arc::new(TokioRuntime);
         let serving: Arc<dyn Runtime> = Arc::new(ServingThreads::new(Vec::new()));
         let other: Arc<dyn Runtime> = Arc::new(OtherClocks::of(serving.clone()));
         for runtime in [tokio, serving, other] {
-            let background = Pool::start_background(&runtime, "test", 2, 8).unwrap();
-            assert_eq!(background.run(nice).await, Ok(NICE));
+            let background = runtime.start_background_threads("test", 2).unwrap();
+            let (tell, told) = oneshot::channel();
+            background.spawn(Box::pin(async move { tell.send(nice()).unwrap() }));
+            assert_eq!(told.await, Ok(NICE));
             let pool = Pool::start(&runtime, "test", 1, 8).unwrap();
             assert_eq!(pool.run(nice).await, Ok(before));
         }

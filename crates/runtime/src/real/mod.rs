@@ -1,5 +1,6 @@
 //! The real world: the machine's clocks, tokio's tasks and timers, threads and TCP.
 
+mod background_threads;
 mod give_way;
 mod moving_tcp;
 mod periodic_thread;

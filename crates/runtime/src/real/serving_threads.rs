@@ -3,6 +3,7 @@
 use super::tokio_runtime::TokioRuntime;
 use crate::pool::JobQueue;
 use crate::runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime};
+use crate::task_threads::TaskThreads;
 use ombak_types::time::UnixMicros;
 use std::cell::Cell;
 use std::io;
@@ -75,8 +76,8 @@ impl Runtime for ServingThreads {
         TokioRuntime.start_pool(name, threads, jobs_max)
     }
 
-    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
-        TokioRuntime.start_background_pool(name, threads, jobs_max)
+    fn start_background_threads(&self, name: &str, threads: usize) -> io::Result<Arc<dyn TaskThreads>> {
+        TokioRuntime.start_background_threads(name, threads)
     }
 
     fn start_periodic(

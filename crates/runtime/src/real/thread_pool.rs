@@ -27,17 +27,13 @@ pub(super) struct ThreadPool {
 }
 
 impl ThreadPool {
-    /// Each thread calls `begin` before its first job.
-    pub(super) fn start(name: &str, threads: usize, jobs_max: usize, begin: fn()) -> io::Result<Self> {
+    pub(super) fn start(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
         let jobs = Mutex::new(Jobs { waiting: VecDeque::new(), open: true });
         let queue = Arc::new(Queue { jobs, changed: Condvar::new(), jobs_max });
         let pool = Self { queue, threads: Mutex::new(Vec::new()) };
         for i in 0..threads.max(1) {
             let queue = pool.queue.clone();
-            let thread = thread::Builder::new().name(format!("{name}-{i}")).spawn(move || {
-                begin();
-                queue.work();
-            })?;
+            let thread = thread::Builder::new().name(format!("{name}-{i}")).spawn(move || queue.work())?;
             pool.threads.lock().push(thread);
         }
         Ok(pool)

@@ -1,10 +1,11 @@
 //! The runtime of a real node.
 
-use super::give_way::give_way;
+use super::background_threads::BackgroundThreads;
 use super::periodic_thread::PeriodicThread;
 use super::thread_pool::ThreadPool;
 use crate::pool::JobQueue;
 use crate::runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime};
+use crate::task_threads::TaskThreads;
 use ombak_types::time::UnixMicros;
 use std::io;
 use std::sync::Arc;
@@ -40,11 +41,11 @@ impl Runtime for TokioRuntime {
     }
 
     fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
-        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max, || ())?))
+        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max)?))
     }
 
-    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
-        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max, give_way)?))
+    fn start_background_threads(&self, name: &str, threads: usize) -> io::Result<Arc<dyn TaskThreads>> {
+        Ok(Arc::new(BackgroundThreads::start(name, threads)?))
     }
 
     fn start_periodic(
