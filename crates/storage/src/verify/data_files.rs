@@ -88,6 +88,15 @@ impl FileExam {
     }
 }
 
+/// What is noted elsewhere about a data file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Noted {
+    /// The salt, if a ledger knows the file.
+    pub(super) salt: Option<u64>,
+    /// The length that the inventory promises; 0: none.
+    pub(super) promised_length: u64,
+}
+
 /// A callback that gets the number of bytes that were read, and returns whether to go on.
 pub(super) type Observe<'a> = dyn FnMut(u64) -> bool + 'a;
 
@@ -115,13 +124,12 @@ impl FileReader<'_> {
         self.fs.open(path, OpenMode::Read).map(ZeroFillingFile).map_err(|source| io_error("open", path, source))
     }
 
-    /// Examines a file and adds its versions. `known_salt` is the salt that the ledger has noted
-    /// for the file. None if `observe` ends the examination.
+    /// Examines a file and adds its versions. None if `observe` ends the examination.
     pub(super) fn examine(
         &self,
         id: u32,
         is_unsynced: bool,
-        known_salt: Option<u64>,
+        noted: Noted,
         versions: &mut Versions,
         observe: &mut Observe<'_>,
     ) -> Result<Option<FileExam>, StorageError> {
@@ -130,7 +138,7 @@ impl FileReader<'_> {
         let failed = |source: io::Error| io_error("read", &path, source);
         let length = file.length().map_err(failed)?;
         let hint = self.open_hint(id)?;
-        let (salt, header_is_damaged) = self.salt(&path, &file, id, hint.as_ref(), known_salt)?;
+        let (salt, header_is_damaged) = self.salt(&path, &file, id, hint.as_ref(), noted.salt)?;
         let mut exam = FileExam {
             id,
             path: path.clone(),
@@ -158,7 +166,8 @@ impl FileReader<'_> {
         let end_is_in_doubt =
             exam.hint == HintState::Missing && scan.damaged.last().is_some_and(|last| last.offset >= scan.end);
         let end_was_synced = end_is_in_doubt && self.is_followed_by_appends(id)?;
-        exam.judge(scan, end_was_synced, reader).map_err(failed)?;
+        let synced_end = if end_was_synced { u64::MAX } else { noted.promised_length };
+        exam.judge(scan, synced_end, reader).map_err(failed)?;
         for known in exam.damaged.iter().flat_map(|damaged| &damaged.known) {
             versions.add_lost(&known.key, LostVersion { seq: known.seq, file_id: id });
         }
@@ -309,9 +318,11 @@ impl FileReader<'_> {
 impl FileExam {
     /// Separates corruption from torn writes, and learns from the hint file what lay in the damaged
     /// ranges.
-    fn judge(&mut self, scan: Scan, end_was_synced: bool, hint: Option<HintReader>) -> io::Result<()> {
+    ///
+    /// `synced_end` is the offset up to which other files say that the end of the file was synced.
+    fn judge(&mut self, scan: Scan, synced_end: u64, hint: Option<HintReader>) -> io::Result<()> {
         let was_sealed = self.hint != HintState::Missing;
-        let is_synced_end = |offset: u64| end_was_synced && offset >= scan.end;
+        let is_synced_end = |offset: u64| offset >= scan.end && offset < synced_end;
         let is_rot = |damaged: &Damaged| was_sealed || damaged.offset < scan.synced_to || is_synced_end(damaged.offset);
         let (rot, torn): (Vec<_>, Vec<_>) = scan.damaged.into_iter().partition(is_rot);
         self.torn_bytes = torn.iter().map(|damaged| damaged.length).sum();

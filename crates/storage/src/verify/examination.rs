@@ -1,6 +1,6 @@
 //! The examination of one partition: journal, hint files and ledger, and whether they agree.
 
-use super::data_files::{FileExam, FileReader, HintState, NamedVersion, Observe};
+use super::data_files::{FileExam, FileReader, HintState, NamedVersion, Noted, Observe};
 use super::ledger::{Comparison, LedgerExam};
 use super::report::{Damage, Effect, Finding, PartitionReport};
 use super::root::{StoreKind, StoreRoot};
@@ -106,7 +106,11 @@ impl PartitionExamination {
         let reader = FileReader { fs, dir: &self.dir, terms: &*root.terms };
         for (id, is_unsynced) in names.iter().filter_map(|name| parse_name(name)) {
             self.id_max = self.id_max.max(id);
-            let known_salt = noted.files.get(&id).map(|file| file.salt);
+            let promised = self.inventory.promised().and_then(|inventory| inventory.files.get(&id));
+            let noted_of_file = Noted {
+                salt: noted.files.get(&id).map(|file| file.salt),
+                promised_length: promised.map_or(0, |file| file.length),
+            };
             // Only the salt is read first, because files that a merge has removed must not be
             // examined.
             let is_removed =
@@ -114,7 +118,7 @@ impl PartitionExamination {
             if is_removed {
                 continue;
             }
-            let Some(file) = reader.examine(id, is_unsynced, known_salt, &mut self.versions, observe)? else {
+            let Some(file) = reader.examine(id, is_unsynced, noted_of_file, &mut self.versions, observe)? else {
                 return Ok(false);
             };
             self.known_losses += file.known_losses;

@@ -132,7 +132,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
     ) -> Result<u64, StorageError> {
         let mut kept = report.end;
         let mut torn = 0;
-        let synced_end = self.synced_end(file, report, extent)?;
+        let synced_end = self.synced_end(file, report, extent);
         if extent.has_record_beyond(length) {
             file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
             tracing::error!(file = %file.path().display(), length, "the file was longer: what its end held is unknown");
@@ -173,29 +173,31 @@ impl<P: JournalPolicy> Recovery<'_, P> {
     /// The offset up to which the end of a file is known to have been synced, by what other files
     /// say. It counts for what lies behind the last good record: a gap before that record may be an
     /// older torn write between records.
-    fn synced_end(&self, file: &DataFile, report: &ScanReport, extent: &SyncedExtent) -> Result<u64, StorageError> {
+    fn synced_end(&self, file: &DataFile, report: &ScanReport, extent: &SyncedExtent) -> u64 {
         let promised = self.inventory.promised_length(file.id);
         let of_damage = report.damage.iter().map(|(offset, _)| *offset);
         let of_bodies = report.corrupt_bodies.iter().map(|(offset, _)| *offset);
         let is_in_doubt = |offset: u64| offset >= report.end && offset >= promised;
         let has_doubt = of_damage.chain(of_bodies).any(is_in_doubt);
-        if has_doubt && matches!(extent, SyncedExtent::FromRecords) && self.is_followed_by_appends(file.id)? {
-            return Ok(u64::MAX);
+        if has_doubt && matches!(extent, SyncedExtent::FromRecords) && self.is_followed_by_appends(file.id) {
+            return u64::MAX;
         }
-        Ok(promised)
+        promised
     }
 
     /// Whether a later file shows that a file was synced as a whole; see `has_appends`.
-    fn is_followed_by_appends(&self, id: u32) -> Result<bool, StorageError> {
+    fn is_followed_by_appends(&self, id: u32) -> bool {
         for (later, _) in self.data_files.iter().filter(|(later, is_unsynced)| *later > id && !is_unsynced) {
             let path = data_path(self.dir, *later);
-            let failed = |source: io::Error| io_error("read", &path, source);
-            let handle = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
-            if has_appends(&*handle, *later).map_err(failed)? {
-                return Ok(true);
+            let appends = self.shared.fs.open(&path, OpenMode::Read).and_then(|file| has_appends(&*file, *later));
+            match appends {
+                Ok(true) => return true,
+                Ok(false) => {}
+                // The start reads the file itself, too, if it needs more of it than its hint file.
+                Err(error) => tracing::warn!(file = %path.display(), %error, "it cannot say whether {id} was synced"),
             }
         }
-        Ok(false)
+        false
     }
 
     fn load_scanned(
