@@ -17,10 +17,7 @@ impl fmt::Debug for PoolFigures {
 
 impl Feature for PoolFigures {
     fn figures(&self) -> Vec<Figure<'_>> {
-        let lanes = {
-            let state = self.0.state.lock();
-            Lane::ALL.map(|lane| (lane, state.lane(lane).counts()))
-        };
+        let lanes = Lane::ALL.map(|lane| (lane, self.0.lane(lane).state.lock().counts()));
         lanes.into_iter().flat_map(|(lane, counts)| of_lane(lane, counts)).collect()
     }
 }

@@ -15,13 +15,13 @@ use crate::{Calls, Function, FunctionError, Lane, PoolConfig};
 use ombak_runtime::Runtime;
 use ombak_script::Program;
 use ombak_stats::Feature;
-use parking_lot::{Condvar, Mutex};
-use state::{LaneState, State};
+use state::LaneOfPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 use tracing::error;
+use watch::Watcher;
 
 /// Work with a function.
 pub(crate) struct Work {
@@ -76,28 +76,21 @@ struct Shared {
     runtime: Arc<dyn Runtime>,
     /// The time from which the pool measures.
     began: Instant,
-    state: Mutex<State>,
-    /// One for each lane: there is work, or sessions have to end, or the pool stops.
-    work: [Condvar; Lane::ALL.len()],
-    /// A thread ended.
-    ended: Condvar,
-    /// The watcher has something to watch.
-    watch: Condvar,
+    lanes: [LaneOfPool; Lane::ALL.len()],
+    watcher: Watcher,
+    /// Set before the lock of a lane is taken to end it.
     is_stopping: AtomicBool,
 }
 
 impl FunctionPool {
     /// Creates a pool. It starts its threads when there is work for them.
     pub fn new(runtime: Arc<dyn Runtime>, config: PoolConfig) -> Self {
-        let state = State { lanes: Lane::ALL.map(|_| LaneState::default()), is_open: true, watcher: None };
         let shared = Arc::new(Shared {
             config,
             began: runtime.now(),
             runtime,
-            state: Mutex::new(state),
-            work: Lane::ALL.map(|_| Condvar::new()),
-            ended: Condvar::new(),
-            watch: Condvar::new(),
+            lanes: Lane::ALL.map(|_| LaneOfPool::default()),
+            watcher: Watcher::default(),
             is_stopping: AtomicBool::new(false),
         });
         Self { _users: Arc::new(Users(shared.clone())), shared }
@@ -111,12 +104,12 @@ impl FunctionPool {
 
     /// How a lane is doing.
     pub fn counts(&self, lane: Lane) -> LaneCounts {
-        self.shared.state.lock().lane(lane).counts()
+        self.shared.lane(lane).state.lock().counts()
     }
 
     /// How many sessions the threads of a lane keep, without those that are stuck.
     pub fn open_sessions(&self, lane: Lane) -> usize {
-        self.shared.state.lock().lane(lane).threads.iter().map(|thread| thread.sessions()).sum()
+        self.shared.lane(lane).state.lock().threads.iter().map(|thread| thread.sessions()).sum()
     }
 
     /// The counts of all lanes, for the statistics of the node.
@@ -139,10 +132,12 @@ impl FunctionPool {
     pub fn stop(&self) {
         self.shared.close();
         let ends_at = Instant::now() + self.shared.config.overdue_max;
-        let mut state = self.shared.state.lock();
-        while state.lanes.iter().any(|lane| !lane.threads.is_empty()) {
-            if self.shared.ended.wait_until(&mut state, ends_at).timed_out() {
-                return;
+        for lane in &self.shared.lanes {
+            let mut state = lane.state.lock();
+            while !state.threads.is_empty() {
+                if lane.ended.wait_until(&mut state, ends_at).timed_out() {
+                    return;
+                }
             }
         }
     }
@@ -150,17 +145,17 @@ impl FunctionPool {
     pub(crate) fn submit(&self, work: Work) -> Result<(), FunctionError> {
         let lane = work.function.lane;
         let started = {
-            let mut state = self.shared.state.lock();
-            if !state.is_open {
+            let mut state = self.shared.lane(lane).state.lock();
+            if self.shared.is_stopping() {
                 return Err(FunctionError::Stopped);
             }
-            let started = state.lane_mut(lane).submit(work, lane, &self.shared)?;
+            let started = state.submit(work, lane, &self.shared)?;
             if started.is_none() {
-                self.shared.work[lane as usize].notify_one();
+                self.shared.lane(lane).work.notify_one();
             }
-            self.shared.wake_watcher(&mut state);
             started
         };
+        self.shared.wake_watcher();
         if let Some(running) = started {
             self.shared.start_thread(lane, running);
         }
@@ -169,13 +164,21 @@ impl FunctionPool {
 
     /// Lets threads look for sessions whose function is no longer open.
     pub(crate) fn end_sessions(&self, lane: Lane) {
-        let mut state = self.shared.state.lock();
-        state.lane_mut(lane).ends += 1;
-        self.shared.work[lane as usize].notify_all();
+        let lane = self.shared.lane(lane);
+        lane.state.lock().ends += 1;
+        lane.work.notify_all();
     }
 }
 
 impl Shared {
+    const fn lane(&self, lane: Lane) -> &LaneOfPool {
+        &self.lanes[lane as usize]
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::SeqCst)
+    }
+
     fn start_thread(self: &Arc<Self>, lane: Lane, running: Arc<Running>) {
         let (shared, thread) = (self.clone(), running.clone());
         let started = thread::Builder::new()
@@ -185,10 +188,9 @@ impl Shared {
         let Err(why) = started else { return };
         error!(lane = lane.name(), error = %why, "no thread for functions could be started");
         let unserved = {
-            let mut state = self.state.lock();
-            let lane = state.lane_mut(lane);
-            lane.threads.retain(|other| !Arc::ptr_eq(other, &running));
-            if lane.threads.is_empty() { std::mem::take(&mut lane.waiting) } else { Default::default() }
+            let mut state = self.lane(lane).state.lock();
+            state.threads.retain(|other| !Arc::ptr_eq(other, &running));
+            if state.threads.is_empty() { std::mem::take(&mut state.waiting) } else { Default::default() }
         };
         for work in unserved {
             (work.fail)(FunctionError::NoThread(why.to_string()));
@@ -198,17 +200,16 @@ impl Shared {
     /// Ends what runs, and what waits.
     fn close(&self) {
         self.is_stopping.store(true, Ordering::SeqCst);
-        let unserved: Vec<Work> = {
-            let mut state = self.state.lock();
-            state.is_open = false;
-            self.work.iter().for_each(|lane| {
-                lane.notify_all();
-            });
-            self.watch.notify_all();
-            state.lanes.iter_mut().flat_map(|lane| std::mem::take(&mut lane.waiting)).collect()
-        };
-        for work in unserved {
-            (work.fail)(FunctionError::Stopped);
+        for lane in &self.lanes {
+            let unserved = {
+                let mut state = lane.state.lock();
+                lane.work.notify_all();
+                std::mem::take(&mut state.waiting)
+            };
+            for work in unserved {
+                (work.fail)(FunctionError::Stopped);
+            }
         }
+        self.end_watcher();
     }
 }

@@ -1,26 +1,21 @@
-//! What waits in each lane, and which threads there are. Everything here happens under one lock.
+//! What waits in each lane, and which threads there are. What happens in a lane happens under its
+//! lock.
 
 use super::{LaneCounts, Running, Shared, Work};
 use crate::{FunctionError, Lane, PoolConfig};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-/// The state of a pool.
-pub(super) struct State {
-    pub(super) lanes: [LaneState; Lane::ALL.len()],
-    /// Whether the pool takes work.
-    pub(super) is_open: bool,
-    /// The thread that finds stuck threads, once there was work.
-    pub(super) watcher: Option<Watcher>,
-}
-
-/// The thread that finds stuck threads.
-pub(super) struct Watcher {
-    /// Kept so that the thread has an owner; it ends with the pool.
-    pub(super) _thread: JoinHandle<()>,
-    /// Whether it waits to be woken.
-    pub(super) is_asleep: bool,
+/// A lane, and what is waited for in it. Each lane has a lock of its own: threads of jobs give way
+/// to others, and a put whose hook takes the lock of another lane must not wait for them.
+#[derive(Default)]
+pub(super) struct LaneOfPool {
+    pub(super) state: Mutex<LaneState>,
+    /// There is work, or sessions have to end, or the pool stops.
+    pub(super) work: Condvar,
+    /// A thread ended.
+    pub(super) ended: Condvar,
 }
 
 /// The state of a lane.
@@ -40,16 +35,6 @@ pub(super) struct LaneState {
     pub(super) late_total: u64,
 }
 
-impl State {
-    pub(super) fn lane(&self, lane: Lane) -> &LaneState {
-        &self.lanes[lane as usize]
-    }
-
-    pub(super) fn lane_mut(&mut self, lane: Lane) -> &mut LaneState {
-        &mut self.lanes[lane as usize]
-    }
-}
-
 impl LaneState {
     pub(super) fn counts(&self) -> LaneCounts {
         LaneCounts {
@@ -63,9 +48,9 @@ impl LaneState {
         }
     }
 
-    /// Whether a thread may be busy.
+    /// Whether a thread is busy, or soon will be.
     pub(super) fn is_busy(&self) -> bool {
-        self.threads.len() > self.idle
+        self.threads.len() > self.idle || !self.waiting.is_empty()
     }
 
     /// How many threads there may be now, besides those that are stuck.

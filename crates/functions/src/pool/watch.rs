@@ -1,61 +1,78 @@
 //! Finds threads that do not come back from a function.
 
 use super::Shared;
-use super::state::{State, Watcher};
 use crate::{FunctionError, Lane};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tracing::{error, warn};
 
 /// The watcher needs no stack of an engine.
 const STACK_BYTES: usize = 256 << 10;
 
+/// The thread that finds stuck threads. It begins with the first work, and sleeps while there is
+/// none.
+#[derive(Default)]
+pub(super) struct Watcher {
+    has_begun: Mutex<bool>,
+    wake: Condvar,
+    /// Whether it looks at the lanes without being woken. Set before its lock is taken, so that
+    /// work which comes while it is awake takes no lock.
+    is_awake: AtomicBool,
+}
+
 impl Shared {
     /// Lets the watcher look from now on. Called when there is work.
-    pub(super) fn wake_watcher(self: &Arc<Self>, state: &mut State) {
-        match &mut state.watcher {
-            Some(watcher) if watcher.is_asleep => {
-                watcher.is_asleep = false;
-                self.watch.notify_one();
-            }
-            Some(_) => {}
-            None => {
-                let shared = self.clone();
-                let started = thread::Builder::new()
-                    .name("function-watch".to_owned())
-                    .stack_size(STACK_BYTES)
-                    .spawn(move || shared.watch());
-                match started {
-                    Ok(_thread) => state.watcher = Some(Watcher { _thread, is_asleep: false }),
-                    // The next work tries again. Callers have their deadlines meanwhile.
-                    Err(why) => error!(error = %why, "nobody watches the threads of functions"),
-                }
+    pub(super) fn wake_watcher(self: &Arc<Self>) {
+        if self.watcher.is_awake.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut has_begun = self.watcher.has_begun.lock();
+        if *has_begun {
+            self.watcher.wake.notify_one();
+            return;
+        }
+        let shared = self.clone();
+        let started = thread::Builder::new()
+            .name("function-watch".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || shared.watch());
+        match started {
+            Ok(_thread) => *has_begun = true,
+            Err(why) => {
+                // The next work tries again. Callers have their deadlines meanwhile.
+                self.watcher.is_awake.store(false, Ordering::SeqCst);
+                error!(error = %why, "nobody watches the threads of functions");
             }
         }
     }
 
+    /// Lets the watcher see that the pool stops.
+    pub(super) fn end_watcher(&self) {
+        let _has_begun = self.watcher.has_begun.lock();
+        self.watcher.wake.notify_all();
+    }
+
     fn watch(self: &Arc<Self>) {
-        let mut state = self.state.lock();
-        while state.is_open {
-            if !state.lanes.iter().any(super::state::LaneState::is_busy) {
-                if let Some(watcher) = &mut state.watcher {
-                    watcher.is_asleep = true;
-                }
-                self.watch.wait(&mut state);
+        let mut has_begun = self.watcher.has_begun.lock();
+        while !self.is_stopping() {
+            // Work that a lane gets after the look below wakes this thread.
+            self.watcher.is_awake.store(false, Ordering::SeqCst);
+            if !self.lanes.iter().any(|lane| lane.state.lock().is_busy()) {
+                self.watcher.wake.wait(&mut has_begun);
                 continue;
             }
-            self.watch.wait_for(&mut state, self.config.overdue_max / 2);
-            for lane in Lane::ALL {
-                parking_lot::MutexGuard::unlocked(&mut state, || self.replace_stuck(lane));
-            }
+            self.watcher.is_awake.store(true, Ordering::SeqCst);
+            self.watcher.wake.wait_for(&mut has_begun, self.config.overdue_max / 2);
+            MutexGuard::unlocked(&mut has_begun, || Lane::ALL.iter().for_each(|lane| self.replace_stuck(*lane)));
         }
     }
 
     /// Gives up the threads of a lane that are overdue, tells the callers, and starts others.
     fn replace_stuck(self: &Arc<Self>, lane: Lane) {
         let (stuck, hopeless, more) = {
-            let mut state = self.state.lock();
-            let waits = state.lane_mut(lane);
+            let mut waits = self.lane(lane).state.lock();
             let stuck = waits.give_up_stuck();
             let hopeless = waits.take_hopeless(lane, &self.config);
             let more = if stuck.is_empty() { None } else { waits.one_more(lane, self) };

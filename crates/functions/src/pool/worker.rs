@@ -25,7 +25,7 @@ pub(super) fn work(shared: &Arc<Shared>, lane: Lane, running: &Arc<Running>) {
     while let Some(next) = shared.next(lane, running, &mut ends_seen) {
         match next {
             Next::Run(work) if work.is_late(running) => {
-                shared.state.lock().lane_mut(lane).late_total += 1;
+                shared.lane(lane).state.lock().late_total += 1;
                 (work.fail)(FunctionError::Late);
             }
             Next::Run(work) => run(work, running, &mut sessions),
@@ -35,13 +35,11 @@ pub(super) fn work(shared: &Arc<Shared>, lane: Lane, running: &Arc<Running>) {
     }
     drop(sessions);
     let more = {
-        let mut state = shared.state.lock();
-        let is_open = state.is_open;
-        let lane_state = state.lane_mut(lane);
-        lane_state.ended(running);
-        shared.ended.notify_all();
+        let mut state = shared.lane(lane).state.lock();
+        state.ended(running);
+        shared.lane(lane).ended.notify_all();
         // The end of a stuck thread makes room for another one.
-        is_open.then(|| lane_state.one_more(lane, shared)).flatten()
+        if shared.is_stopping() { None } else { state.one_more(lane, shared) }
     };
     if let Some(more) = more {
         shared.start_thread(lane, more);
@@ -51,12 +49,12 @@ pub(super) fn work(shared: &Arc<Shared>, lane: Lane, running: &Arc<Running>) {
 impl Shared {
     /// Waits for something to do; `None` ends the thread.
     fn next(&self, lane: Lane, running: &Running, ends_seen: &mut u64) -> Option<Next> {
-        let mut state = self.state.lock();
+        let lane = self.lane(lane);
+        let mut waits = lane.state.lock();
         loop {
-            if !state.is_open || running.is_abandoned() {
+            if self.is_stopping() || running.is_abandoned() {
                 return None;
             }
-            let waits = state.lane_mut(lane);
             if waits.ends != *ends_seen {
                 *ends_seen = waits.ends;
                 return Some(Next::EndSessions);
@@ -65,8 +63,8 @@ impl Shared {
                 return Some(Next::Run(work));
             }
             waits.idle += 1;
-            self.work[lane as usize].wait(&mut state);
-            state.lane_mut(lane).idle -= 1;
+            lane.work.wait(&mut waits);
+            waits.idle -= 1;
         }
     }
 }
