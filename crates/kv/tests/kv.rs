@@ -297,6 +297,11 @@ async fn objects_beyond_the_limits_are_refused_and_change_nothing() {
     }
     assert_eq!(node.put("many", "3", VectorClock::new()).await.map(drop), Err(Error::TooManySiblings(4)));
     assert_eq!(values(&found(node.get("many").await.unwrap())), ["0", "1", "2"]);
+    assert_eq!(number(&node, "object_merge_total"), 2);
+}
+
+fn number(node: &Node, name: &str) -> u64 {
+    node.kv.stats().numbers().into_iter().find(|(is, _)| is == name).unwrap().1
 }
 
 #[tokio::test]
@@ -320,6 +325,7 @@ async fn write_once_values_converge_and_can_be_deleted() {
     assert!(first.clock.is_empty());
     put("b").await;
     assert_eq!(found(get().await).siblings.len(), 1);
+    assert_eq!((number(&node, "write_once_merge"), number(&node, "object_merge_total")), (1, 0));
     let mut delete = node.delete_request("k");
     delete.bucket = bucket.clone();
     assert_eq!(node.kv.delete(delete).await, Ok(DeleteReply { found: true }));
@@ -343,6 +349,7 @@ async fn asis_keeps_the_clock() {
     let merged = node.kv.put(asis(other.clone())).await.unwrap().object.unwrap();
     assert_eq!(values(&merged), ["v", "w"]);
     assert!(merged.clock.descends(&object.clock) && merged.clock.descends(&other.clock));
+    assert_eq!((number(&node, "write_once_merge"), number(&node, "object_merge_total")), (0, 1));
     assert_eq!(merged.clock.entries().len(), 2, "no event of this node");
     // A known version is not stored again, and the answer nevertheless shows its values.
     let known = node.kv.put(asis(object.clone())).await.unwrap().object.unwrap();

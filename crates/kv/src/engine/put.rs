@@ -178,7 +178,7 @@ impl Engine {
                 if let (Some(operation), Some(value)) = (operation, object.siblings.first_mut()) {
                     value.value = operation.clone();
                 }
-                locked.coordinate(object, &self.vtags.next(), rules)
+                locked.coordinate(object, &self.vtags.next(), rules).map(|written| self.count_merge(written))
             }
             // The key holds a tombstone, or a value that was written under other rules: the new
             // value needs a clock to replace it. It replaces an expired value, too.
@@ -194,7 +194,7 @@ impl Engine {
                 if kind == WriteKind::WriteOnce {
                     object.clock = VectorClock::new();
                 }
-                locked.merge(object, &rules.merging())
+                self.merge_counted(locked, object, &rules.merging())
             }
         }
     }

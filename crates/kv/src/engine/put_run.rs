@@ -42,8 +42,11 @@ struct HeldBytes {
 }
 
 impl HeldBytes {
-    fn count(engine: &Arc<Engine>, version: &Version) -> Self {
-        let bytes = RUN_BYTES + (version.form.head.len() + version.form.body.len()) as u64;
+    fn of_run(engine: &Arc<Engine>, version: &Version) -> Self {
+        Self::count(engine, RUN_BYTES + (version.form.head.len() + version.form.body.len()) as u64)
+    }
+
+    fn count(engine: &Arc<Engine>, bytes: u64) -> Self {
         engine.put_run_bytes.fetch_add(bytes, Ordering::SeqCst);
         Self { engine: engine.clone(), bytes }
     }
@@ -161,7 +164,7 @@ impl AwaitedPut {
         deadline: Option<Instant>,
     ) -> Self {
         let ends_at = engine.config.runtime.now() + RUN_MAX;
-        let (held, pending) = (HeldBytes::count(engine, &others.version), Pending::new());
+        let (held, pending) = (HeldBytes::of_run(engine, &others.version), Pending::new());
         let engine = engine.clone();
         let here = if matches!(local, PutEvent::Stored { .. }) { Before::Stored } else { Before::Failed };
         let (stored_at, learning) = (SmallVec::new(), None);
@@ -377,6 +380,7 @@ impl PutRun {
                 engine.synced(&partition, again.seq).await?;
             }
             let body = again.body.unwrap_or_default();
+            let _held = HeldBytes::count(&engine, (again.head.len() + body.len()) as u64);
             client.store(ReplicaStore { head: again.head, body, mode, ..store }).await
         };
         self.pending.push(sent, Box::pin(again));

@@ -126,7 +126,7 @@ impl Engine {
             return Err(Failure::WouldBlock);
         }
         locked.load_for(&incoming.clock, false)?;
-        locked.merge(incoming, &rules).map(Taken::Stored)
+        self.merge_counted(locked, incoming, &rules).map(Taken::Stored)
     }
 }
 

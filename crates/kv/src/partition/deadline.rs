@@ -101,6 +101,11 @@ impl<'a> Deadline<'a> {
         Self { runtime, at, turn: Some(turn), pass: None }
     }
 
+    /// The time by the clock of the deadline.
+    pub(super) fn now(&self) -> Instant {
+        self.runtime.now()
+    }
+
     /// Fails with [`Error::Timeout`] when the deadline has passed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let is_over = self.at.is_some_and(|at| self.runtime.now() >= at);

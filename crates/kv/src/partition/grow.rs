@@ -181,7 +181,7 @@ impl Locked<'_> {
         let appended = partition.store().extend(&write, kept_bytes, self.access.read_mode());
         let appended = appended.map_err(|e| write_failed(partition, key, e))?;
         partition.tell(key, self.old().as_ref(), Some(&object), appended.seq);
-        Ok(Written { object, seq: appended.seq, is_new: true, digest, addition: Some(added) })
+        Ok(Written { object, seq: appended.seq, is_new: true, digest, addition: Some(added), combined_in: None })
     }
 
     /// Appends a version whose value is the present one with the bytes in it. Other replicas get

@@ -1,5 +1,6 @@
 //! A key whose lock is held. Every write goes through this type.
 
+use super::merge_timer::MergeTimer;
 use super::partition::{Current, Partition, has_summary};
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
@@ -13,6 +14,7 @@ use ombak_types::{Dot, Error, Object, Sibling, VectorClock, stored_object};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::time::Duration;
 use tracing::{error, warn};
 
 /// Maximum capacity of the head buffer that a thread keeps between writes, in bytes.
@@ -56,6 +58,8 @@ pub struct Written {
     pub digest: u64,
     /// What was added to the value, if `object` has only its head.
     pub addition: Option<bytes::Bytes>,
+    /// How long it took to make one version of two of which neither replaces the other.
+    pub combined_in: Option<Duration>,
 }
 
 impl<'a> Locked<'a> {
@@ -172,10 +176,14 @@ impl<'a> Locked<'a> {
         } else if let Some(local) = &mut local {
             keep_what_lives(local, rules.now);
         }
+        let stays = |local: &Object| !local.siblings.is_empty() && !incoming.clock.descends(&local.clock);
+        let timer = local.as_ref().is_some_and(stays).then(|| MergeTimer::start(rules.deadline)).flatten();
         let mut object = Object::coordinate(local, incoming, &actor, now, rules.props.dvv_enabled);
+        let combined_in = timer.map(MergeTimer::stop);
         object.clock.prune(&rules.pruning(), now);
         check_siblings(&object, self.key, rules)?;
-        append(partition, self.key, object, replaced, Some(rules), rules.now)
+        let written = append(partition, self.key, object, replaced, Some(rules), rules.now)?;
+        Ok(Written { combined_in, ..written })
     }
 
     /// Merges a copy from another place by clock alone ([`Object::merge`]), and stores the result
@@ -195,14 +203,17 @@ impl<'a> Locked<'a> {
         let Some(mut local) = self.local else {
             return store_copy(partition, self.key, incoming, replaced, rules);
         };
+        let timer = MergeTimer::start(rules.deadline);
         let merged = local.merge(incoming);
+        let combined_in = timer.filter(|_| merged == Merged::Combined).map(MergeTimer::stop);
         if is_broken(BrokenRule::ReplicasKeepSiblings) {
             local.keep_newest();
         }
         if merged == Merged::KeptLocal {
             return already_stored(partition, self.key, local, self.local_seq);
         }
-        store_copy(partition, self.key, local, replaced, rules)
+        let written = store_copy(partition, self.key, local, replaced, rules)?;
+        Ok(Written { combined_in, ..written })
     }
 
     /// Removes the key if it still holds exactly the version with this digest, and the version is a
@@ -293,7 +304,7 @@ pub(super) fn already_stored(partition: &Partition, key: &[u8], object: Object, 
         partition.store().check_writable(key)?;
     }
     let digest = digest(&object);
-    Ok(Written { object, seq, is_new: false, digest, addition: None })
+    Ok(Written { object, seq, is_new: false, digest, addition: None, combined_in: None })
 }
 
 fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Error> {
@@ -407,7 +418,7 @@ pub(super) fn append(
         put.map_err(|e| write_failed(partition, key, e))
     })?;
     partition.tell(key, old.as_ref(), Some(&object), appended.seq);
-    Ok(Written { object, seq: appended.seq, is_new: true, digest, addition: None })
+    Ok(Written { object, seq: appended.seq, is_new: true, digest, addition: None, combined_in: None })
 }
 
 /// The write of an object in these bytes: its head, and its values or what is added to one.

@@ -199,4 +199,9 @@ async fn verify_write_once() {
     for node in 0..5 {
         assert_eq!(get(node, "k").await, agreed, "node {node}");
     }
+    let merges = |node: usize| {
+        let numbers = cluster.nodes[node].stats().numbers();
+        numbers.into_iter().find(|(name, _)| name == "write_once_merge").unwrap().1
+    };
+    assert!((0..5).any(|node| merges(node) > 0));
 }
