@@ -45,7 +45,7 @@ pub fn messages(bytes: &[u8]) {
     again(&bytes, |bytes| decode_coverage_request(bytes, RingVersion::first(1)), encode_coverage_request);
     again(&bytes, decode_coverage_item, one_item);
     again(&bytes, |bytes| decode_job_question(bytes, RingVersion::first(1), *DEADLINE), encode_job_question);
-    again(&bytes, decode_job_answer, encode_job_answer);
+    again(&bytes, decode_job_answer, |answer| encode_job_answer(answer.clone()));
 }
 
 fn one_item(item: &CoverageItem) -> Body {

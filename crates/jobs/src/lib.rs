@@ -31,4 +31,6 @@ pub use functions::JobFunctions;
 pub use jobs::Jobs;
 pub use local::LocalParts;
 pub use owner::{Output, RunningJob};
-pub use part::{NoPartNodes, PartAnswer, PartClient, PartError, PartNodes, PartRequest, PartWork, PhaseOfPart};
+pub use part::{
+    NoPartNodes, PartAnswer, PartClient, PartError, PartNodes, PartRequest, PartWork, PhaseOfPart, SentPiece,
+};

@@ -16,11 +16,11 @@ mod worker;
 
 use crate::JobsConfig;
 use crate::counts::JobCounts;
-use crate::part::{PartAnswer, PartClient, PartError, PartRequest};
+use crate::part::{PartAnswer, PartClient, PartError, PartRequest, SentPiece};
 use kept::KeptKeys;
 use keys::PieceKeys;
 use ombak_kv::Kv;
-use ombak_mapreduce::{Failure, Reducer};
+use ombak_mapreduce::{Failure, Reducer, Values};
 use ombak_runtime::{BoxFuture, Runtime, TaskThreads, within};
 use ombak_stats::ActiveGuard;
 use ombak_types::etf::Term;
@@ -33,7 +33,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::yield_now;
 use worker::Worker;
 
@@ -53,14 +53,14 @@ struct Inner {
     counts: Arc<JobCounts>,
     /// The threads. They begin with the first work.
     threads: Mutex<Option<Arc<dyn TaskThreads>>>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     kept: Mutex<KeptKeys>,
     functions: OpenFunctions,
 }
 
 impl LocalParts {
     pub(crate) fn new(kv: Kv, runtime: Arc<dyn Runtime>, config: JobsConfig, counts: Arc<JobCounts>) -> Self {
-        let turns = Semaphore::new(config.parts_at_once_max.max(1));
+        let turns = Arc::new(Semaphore::new(config.parts_at_once_max.max(1)));
         let (threads, kept) = (Mutex::new(None), Mutex::new(KeptKeys::default()));
         let functions = OpenFunctions::default();
         Self { inner: Arc::new(Inner { kv, runtime, config, counts, threads, turns, kept, functions }) }
@@ -72,12 +72,13 @@ impl LocalParts {
         (job, number): (u128, usize),
         function: &Reducer,
         arg: &Term,
-        values: Vec<Term>,
+        values: Vec<Values>,
         deadline: Instant,
-    ) -> Result<Vec<Term>, Failure> {
+    ) -> Result<Values, Failure> {
         let (function, arg) = (function.clone(), arg.clone());
         let reduced = self.inner.on_thread(deadline, move |worker| async move {
-            worker.reduce((job, number), &function, &arg, values, deadline).await
+            let values = Values::concat(values);
+            worker.reduce((job, number), &function, &arg, values, deadline).await.map(Values::from)
         });
         let reduced = reduced.await;
         reduced.map_err(|error| match error {
@@ -85,27 +86,64 @@ impl LocalParts {
             PartError::Lost(error) => Failure::Other(error.to_string()),
         })
     }
+
+    /// Works on a piece, and makes of it on the same thread what the caller needs.
+    pub fn piece_as<T: Send + 'static>(
+        &self,
+        request: PartRequest,
+        make: fn(PartAnswer) -> T,
+    ) -> BoxFuture<'static, Result<T, PartError>> {
+        let inner = self.inner.clone();
+        Box::pin(async move { inner.piece(request, make).await })
+    }
+
+    /// Drops something large on a thread for jobs.
+    pub(crate) fn drop_later<T: Send + 'static>(&self, large: T) {
+        self.inner.later(move || drop(large));
+    }
+
+    /// Decodes a piece.
+    pub(crate) async fn read(&self, piece: SentPiece, deadline: Instant) -> Result<PartAnswer, PartError> {
+        match piece {
+            SentPiece::Read(answer) => Ok(answer),
+            encoded => self.inner.on_thread(deadline, |_| async { encoded.read() }).await,
+        }
+    }
 }
 
 impl PartClient for LocalParts {
-    fn piece(&self, request: PartRequest) -> BoxFuture<'static, Result<PartAnswer, PartError>> {
-        let inner = self.inner.clone();
-        Box::pin(async move { inner.piece(request).await })
+    fn piece(&self, request: PartRequest) -> BoxFuture<'static, Result<SentPiece, PartError>> {
+        self.piece_as(request, SentPiece::Read)
     }
 
     fn end_job(&self, job: u128) -> BoxFuture<'static, ()> {
-        self.inner.kept.lock().forget(job);
-        self.inner.functions.forget(job);
+        let inner = self.inner.clone();
+        // Nothing is kept if nothing has run here.
+        self.inner.later(move || {
+            let forgotten = inner.kept.lock().forget(job);
+            drop(forgotten);
+            inner.functions.forget(job);
+        });
         Box::pin(ready(()))
     }
 }
 
 impl Inner {
-    async fn piece(self: &Arc<Self>, request: PartRequest) -> Result<PartAnswer, PartError> {
-        let _turn = self.turn(request.deadline).await?;
+    async fn piece<T: Send + 'static>(
+        self: &Arc<Self>,
+        request: PartRequest,
+        make: fn(PartAnswer) -> T,
+    ) -> Result<T, PartError> {
+        let deadline = request.deadline;
+        let turn = self.turn(deadline).await?;
         let _active = ActiveGuard::new(&self.counts.pieces_active);
         let _maps = request.map.is_some().then(|| ActiveGuard::new(&self.counts.maps_active));
-        let answer = self.on_thread(request.deadline, move |worker| async move { worker.piece(&request).await }).await;
+        let work = move |worker: Worker| async move {
+            // The turn is over when the work is, also if nobody waits for it.
+            let _turn = turn;
+            worker.piece(&request).await.map(make)
+        };
+        let answer = self.on_thread(deadline, work).await;
         if answer.is_ok() {
             self.counts.pieces.add(1);
         }
@@ -113,15 +151,16 @@ impl Inner {
     }
 
     /// Waits until this node works on less.
-    async fn turn(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, PartError> {
+    async fn turn(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, PartError> {
         let _waiting = ActiveGuard::new(&self.counts.pieces_waiting);
-        let turn = within(&*self.runtime, Some(deadline), Box::pin(self.turns.acquire())).await;
+        let turn = within(&*self.runtime, Some(deadline), Box::pin(self.turns.clone().acquire_owned())).await;
         let turn = turn.map_err(|_| PartError::Failed(Failure::Timeout))?;
         turn.map_err(|_| PartError::Lost(Error::Stopping))
     }
 
     /// Lets a worker do something on a thread for jobs, and waits for it no longer than until
-    /// `deadline`. The work ends at its next await when nobody waits any more.
+    /// `deadline`. When nobody waits any more, work that waits is dropped at once, and work that
+    /// has begun ends at its next await.
     async fn on_thread<T, W>(
         self: &Arc<Self>,
         deadline: Instant,
@@ -135,7 +174,10 @@ impl Inner {
         let (ask, asked) = mpsc::channel(1);
         let (mut give, take) = oneshot::channel();
         let worker = Worker::new(self.clone(), ask);
+        let waiting = Arc::new(Mutex::new(Some((work, worker))));
+        let _dropped_at_the_end = DropsContent(waiting.clone());
         threads.spawn(Box::pin(async move {
+            let Some((work, worker)) = waiting.lock().take() else { return };
             let mut work = pin!(work(worker));
             let done = poll_fn(|cx| match give.poll_closed(cx) {
                 Poll::Ready(()) => Poll::Ready(None),
@@ -150,6 +192,15 @@ impl Inner {
         done.map_err(|_| PartError::Failed(Failure::Timeout))?
     }
 
+    /// Does something on a thread for jobs, if there are any yet. Nobody waits for it.
+    fn later(&self, work: impl FnOnce() + Send + 'static) {
+        let threads = self.threads.lock().clone();
+        match threads {
+            Some(threads) => threads.spawn(Box::pin(async { work() })),
+            None => work(),
+        }
+    }
+
     fn threads(&self) -> Result<Arc<dyn TaskThreads>, Error> {
         let mut threads = self.threads.lock();
         if let Some(threads) = &*threads {
@@ -160,6 +211,16 @@ impl Inner {
             StoreFailure::new(StoreFailureKind::Io, format!("cannot create threads for jobs: {error}"))
         })?;
         Ok(threads.insert(started).clone())
+    }
+}
+
+/// Work that waits for a thread goes with the one who waits for it.
+struct DropsContent<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> Drop for DropsContent<T> {
+    fn drop(&mut self) {
+        let content = self.0.lock().take();
+        drop(content);
     }
 }
 

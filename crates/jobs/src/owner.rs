@@ -10,7 +10,7 @@ use asking::Troubles;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use keys::{Found, KeySource};
-use ombak_mapreduce::{Attempt, Failure, Inputs, Job, JobRun, Order, Phase, PhaseFailure, RunLimits, Source};
+use ombak_mapreduce::{Attempt, Failure, Inputs, Job, JobRun, Order, Phase, PhaseFailure, RunLimits, Source, Values};
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_types::NodeId;
 use ombak_types::etf::Term;
@@ -61,7 +61,7 @@ enum Event {
     Lost(Attempt),
     Reduced {
         phase: usize,
-        results: Result<Vec<Term>, Failure>,
+        results: Result<Values, Failure>,
     },
     Keys(Found),
 }
@@ -176,7 +176,7 @@ impl RunningJob {
         }
     }
 
-    fn reduce(&mut self, phase: usize, values: Vec<Term>) {
+    fn reduce(&mut self, phase: usize, values: Vec<Values>) {
         let (node, job, id, deadline) = (self.node.clone(), self.job.clone(), self.id, self.deadline);
         self.events.push(Box::pin(async move {
             let results = match job.phases.get(phase) {
@@ -197,6 +197,7 @@ impl RunningJob {
         }
         self.events.clear();
         self.keys = KeySource::default();
+        self.node.local().drop_later(self.run.take_leftovers());
         // Reduce functions have run here.
         self.nodes.insert(self.node.kv.identity().node_id);
         for node in std::mem::take(&mut self.nodes) {

@@ -1,10 +1,9 @@
 //! What nodes ask each other for: a piece of a part of a job.
 
 use bytes::Bytes;
-use ombak_mapreduce::{Failure, Input, KeyFilter, Phase};
+use ombak_mapreduce::{Failure, Input, KeyFilter, Phase, Values};
 use ombak_ring::RingVersion;
 use ombak_runtime::BoxFuture;
-use ombak_types::etf::Term;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Error, NodeId, StoreFailure, StoreFailureKind};
 use std::future::ready;
@@ -63,9 +62,27 @@ pub struct PartRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartAnswer {
     /// The results.
-    pub results: Vec<Term>,
+    pub results: Values,
     /// The place where the piece ended; `None` if the part is done.
     pub from: Option<Bytes>,
+}
+
+/// A piece as it came from a node.
+pub enum SentPiece {
+    /// It is ready.
+    Read(PartAnswer),
+    /// It has to be decoded, which may take too long for a network thread.
+    Encoded(Box<dyn FnOnce() -> Result<PartAnswer, PartError> + Send>),
+}
+
+impl SentPiece {
+    /// Decodes the piece.
+    pub fn read(self) -> Result<PartAnswer, PartError> {
+        match self {
+            Self::Read(answer) => Ok(answer),
+            Self::Encoded(decode) => decode(),
+        }
+    }
 }
 
 /// Why a piece has no results.
@@ -86,7 +103,7 @@ impl From<Error> for PartError {
 /// A node that works on parts: the same for this node and for others.
 pub trait PartClient: Send + Sync {
     /// Asks for a piece. Dropping the future ends the work.
-    fn piece(&self, request: PartRequest) -> BoxFuture<'static, Result<PartAnswer, PartError>>;
+    fn piece(&self, request: PartRequest) -> BoxFuture<'static, Result<SentPiece, PartError>>;
 
     /// Says that a job has ended. What was kept for it is forgotten.
     fn end_job(&self, job: u128) -> BoxFuture<'static, ()>;
@@ -109,7 +126,7 @@ impl PartNodes for NoPartNodes {
 }
 
 impl PartClient for NoPartNodes {
-    fn piece(&self, _request: PartRequest) -> BoxFuture<'static, Result<PartAnswer, PartError>> {
+    fn piece(&self, _request: PartRequest) -> BoxFuture<'static, Result<SentPiece, PartError>> {
         let why = StoreFailure::new(StoreFailureKind::Unreachable, "the node cannot work on parts of jobs");
         Box::pin(ready(Err(PartError::Lost(why.into()))))
     }

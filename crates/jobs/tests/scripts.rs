@@ -113,6 +113,19 @@ async fn a_source_is_run_where_that_is_allowed() {
     assert!(refused.contains("not allowed"), "{refused}");
 }
 
+/// While a function runs, more values come than the memory of an engine has room for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reduce_function_gets_as_many_values_as_its_memory_has_room_for() {
+    const KEYS: usize = 60_000;
+    let node = Node::open(true);
+    let inputs: Vec<Value> = (0..KEYS).map(|n| json!(["b", format!("key{n:08}")])).collect();
+    let count = "function(values) {
+        return [values.reduce(function(n, v) { return n + (typeof v === 'number' ? v : 1); }, 0)];
+    }";
+    let counted = node.run(json!(inputs), json!([source("reduce", count)])).await.unwrap();
+    assert_eq!(counted, [KEYS.to_string()]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_that_fails_or_does_not_exist_fails_the_job_and_says_why() {
     let node = Node::open(true);

@@ -34,5 +34,5 @@ pub use job::{
 pub use link::LinkMatch;
 pub use native::{MapFunction, Mapped, NativeError, ReduceFunction};
 pub use object_json::{BadObject, not_found_term, object_from_json, object_to_json};
-pub use run::{Attempt, JobRun, Order, RunLimits, Source, Work};
-pub use term::{NotJson, bytes_held, compare, from_json, to_json};
+pub use run::{Attempt, JobRun, Leftovers, Order, RunLimits, Source, Work};
+pub use term::{NotJson, Values, bytes_held, compare, from_json, to_json};

@@ -22,7 +22,7 @@ mod stage;
 pub use order::{Attempt, Order, RunLimits, Source, Work};
 
 use crate::job::{Phase, asks_for_prereduce};
-use crate::{Failure, Input, Job, PhaseFailure};
+use crate::{Failure, Input, Job, PhaseFailure, Reducer, Values};
 use bytes::Bytes;
 use ombak_types::etf::Term;
 use stage::{PartStage, ReduceStage, Stage, Waiting};
@@ -41,6 +41,13 @@ pub struct JobRun {
     are_keys_done: bool,
     orders: VecDeque<Order>,
     has_ended: bool,
+    /// What the stages held at the end.
+    leftovers: Vec<Stage>,
+}
+
+/// What a job held when it ended. To drop it takes long if it is much: not for network threads.
+pub struct Leftovers {
+    _stages: Vec<Stage>,
 }
 
 struct Running {
@@ -52,7 +59,8 @@ struct Running {
 impl JobRun {
     /// Begins a job.
     pub fn new(job: &Job, source: Source, limits: RunLimits) -> Self {
-        let mut stages: Vec<Stage> = job.phases.iter().enumerate().map(|(index, phase)| stage(index, phase)).collect();
+        let mut stages: Vec<Stage> =
+            job.phases.iter().enumerate().map(|(index, phase)| stage(index, phase, &limits)).collect();
         if let Source::Shares(count) = source {
             // Without a phase that reads objects in front, a stage only finds the keys.
             if !matches!(stages.first(), Some(Stage::Parts(_))) {
@@ -74,6 +82,7 @@ impl JobRun {
             are_keys_done: matches!(source, Source::Shares(_)),
             orders: VecDeque::new(),
             has_ended: false,
+            leftovers: Vec::new(),
         };
         run.choose_prereduces(job);
         run.go_on();
@@ -88,6 +97,11 @@ impl JobRun {
     /// Whether the job has ended.
     pub const fn has_ended(&self) -> bool {
         self.has_ended
+    }
+
+    /// Takes what the job held when it ended.
+    pub fn take_leftovers(&mut self) -> Leftovers {
+        Leftovers { _stages: std::mem::take(&mut self.leftovers) }
     }
 
     /// Whether there is room for more keys. Keys that come nevertheless are taken.
@@ -109,7 +123,8 @@ impl JobRun {
         if let Some(Stage::Parts(first)) = self.stages.first_mut() {
             first.add_keys(keys, &self.limits);
         } else {
-            self.pass_on(0, keys.iter().map(Input::to_term).collect());
+            let keys: Vec<Term> = keys.iter().map(Input::to_term).collect();
+            self.hand_over(self.keeps.is_empty().then_some(0), 0, keys.into());
         }
         self.go_on();
     }
@@ -121,7 +136,7 @@ impl JobRun {
     }
 
     /// An attempt gave results. With `from`, more of the part is left, behind that place.
-    pub fn part_done(&mut self, attempt: Attempt, results: Vec<Term>, from: Option<Bytes>) {
+    pub fn part_done(&mut self, attempt: Attempt, results: Values, from: Option<Bytes>) {
         let Some(mut running) = self.take_running(attempt) else { return };
         let next = running.stage + 1;
         let phase = match &self.stages[running.stage] {
@@ -133,8 +148,7 @@ impl JobRun {
             running.waiting.losses = 0;
             stage.put_back(running.waiting);
         }
-        self.give(phase.or(self.keeps.is_empty().then_some(0)), &results);
-        self.pass_on(next, results);
+        self.hand_over(phase.or(self.keeps.is_empty().then_some(0)), next, results);
         self.go_on();
     }
 
@@ -159,7 +173,7 @@ impl JobRun {
     }
 
     /// A call that was ordered gave results, or failed.
-    pub fn reduced(&mut self, phase: usize, results: Result<Vec<Term>, Failure>) {
+    pub fn reduced(&mut self, phase: usize, results: Result<Values, Failure>) {
         if self.has_ended {
             return;
         }
@@ -213,44 +227,48 @@ impl JobRun {
         Some(running)
     }
 
-    /// Gives results of a kept phase to the client.
-    fn give(&mut self, phase: Option<usize>, values: &[Term]) {
-        let Some(phase) = phase else { return };
-        let keep = self.keeps.is_empty() || self.keeps.get(phase) == Some(&true);
-        if keep && !values.is_empty() {
-            self.orders.push_back(Order::Give { phase, values: values.to_vec() });
+    /// Hands the results of a phase to the stage behind it, and to the client if they are kept.
+    fn hand_over(&mut self, phase: Option<usize>, next: usize, values: Values) {
+        let is_kept = |phase: usize| self.keeps.is_empty() || self.keeps.get(phase) == Some(&true);
+        let kept = phase.filter(|phase| is_kept(*phase) && !values.is_empty());
+        let is_last = next >= self.stages.len();
+        match kept {
+            Some(phase) if is_last => {
+                return self.orders.push_back(Order::Give { phase, values: values.into_list() });
+            }
+            Some(phase) => self.orders.push_back(Order::Give { phase, values: values.list().to_vec() }),
+            None => {}
+        }
+        match self.stages.get_mut(next) {
+            Some(Stage::Reduce(reduce)) => reduce.add(values),
+            Some(Stage::Parts(_)) => self.add_as_keys(next, values.list()),
+            None => {}
         }
     }
 
-    /// Hands values to a stage. Behind the last one they are dropped.
-    fn pass_on(&mut self, stage: usize, values: Vec<Term>) {
-        if self.stages.is_empty() {
-            return self.give(Some(0), &values);
-        }
-        match self.stages.get_mut(stage) {
-            Some(Stage::Reduce(reduce)) => reduce.add(values),
-            Some(Stage::Parts(parts)) => {
-                let keys: Result<Vec<Input>, &Term> =
-                    values.iter().map(|value| Input::from_term(value).ok_or(value)).collect();
-                match keys {
-                    Ok(keys) => parts.add_keys(keys, &self.limits),
-                    Err(value) => {
-                        let phase = parts.phase.unwrap_or_default();
-                        let error = format!("{{bad_input,{value}}}");
-                        self.end(Err(Failure::Phase(PhaseFailure::of_reduce(phase, &error))));
-                    }
-                }
+    /// Takes results as the inputs of a part stage.
+    fn add_as_keys(&mut self, stage: usize, values: &[Term]) {
+        let Some(Stage::Parts(parts)) = self.stages.get_mut(stage) else { return };
+        let keys: Result<Vec<Input>, &Term> = values.iter().map(|value| Input::from_term(value).ok_or(value)).collect();
+        match keys {
+            Ok(keys) => parts.add_keys(keys, &self.limits),
+            Err(value) => {
+                let phase = parts.phase.unwrap_or_default();
+                let error = format!("{{bad_input,{value}}}");
+                self.end(Err(Failure::Phase(PhaseFailure::of_reduce(phase, &error))));
             }
-            None => {}
         }
     }
 }
 
-fn stage(index: usize, phase: &Phase) -> Stage {
+fn stage(index: usize, phase: &Phase, limits: &RunLimits) -> Stage {
     if phase.reads_objects() {
         Stage::Parts(PartStage::of_phase(index))
     } else {
-        Stage::Reduce(ReduceStage::new(index, phase.batching()))
+        let mut stage = ReduceStage::new(index, phase.batching());
+        let is_script = matches!(phase, Phase::Reduce { function: Reducer::Script(_), .. });
+        stage.call_bytes_max = (is_script && !stage.batching.only_once).then_some(limits.script_call_bytes_max);
+        Stage::Reduce(stage)
     }
 }
 

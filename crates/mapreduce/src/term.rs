@@ -5,12 +5,14 @@ mod json;
 mod number;
 mod order;
 mod size;
+mod values;
 
 pub(crate) use json::list_to_json;
 pub use json::{NotJson, from_json, to_json};
 pub(crate) use number::add;
 pub use order::{compare, order};
 pub use size::bytes_held;
+pub use values::Values;
 
 use ombak_types::etf::Term;
 

@@ -11,7 +11,7 @@
 //! Invariants:
 //! * Code above this crate that the simulator runs calls no clock, random source, thread, task or
 //!   socket but through these traits.
-//! * A queue of jobs is bounded and refuses what does not fit.
+//! * A queue of jobs is bounded and refuses what does not fit. Tasks are bounded by their owners.
 //! * A job that panics ends neither its thread nor the process.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]

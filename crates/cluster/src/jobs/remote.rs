@@ -5,7 +5,8 @@ use crate::replica::failure::{error_of, undecodable};
 use crate::replica::{Caller, known_version};
 use crate::service_numbers::JOB_PART;
 use crate::wire::{JobAnswer, JobQuestion, decode_job_answer, encode_job_question};
-use ombak_jobs::{PartAnswer, PartClient, PartError, PartRequest, PartWork};
+use bytes::Bytes;
+use ombak_jobs::{PartAnswer, PartClient, PartError, PartRequest, PartWork, SentPiece};
 use ombak_peer::frame::Priority;
 use ombak_peer::{Lane, Outgoing, RingVersion};
 use ombak_runtime::BoxFuture;
@@ -32,7 +33,7 @@ impl RemoteParts {
         question: &JobQuestion,
         ring: RingVersion,
         deadline: Instant,
-    ) -> BoxFuture<'static, Result<JobAnswer, Error>> {
+    ) -> BoxFuture<'static, Result<Bytes, Error>> {
         let (node, caller) = (self.node, Arc::clone(&self.caller));
         let outgoing = Outgoing {
             lane: Lane::Bulk,
@@ -44,10 +45,7 @@ impl RemoteParts {
             deadline,
             body: encode_job_question(question),
         };
-        Box::pin(async move {
-            let answer = caller.transport.call(node, outgoing).await.map_err(|failure| error_of(node, failure))?;
-            decode_job_answer(&answer).map_err(|why| undecodable(node, &why.to_string()))
-        })
+        Box::pin(async move { caller.transport.call(node, outgoing).await.map_err(|failure| error_of(node, failure)) })
     }
 
     fn can(&self) -> bool {
@@ -56,8 +54,16 @@ impl RemoteParts {
     }
 }
 
+fn decode(node: NodeId, answer: &Bytes) -> Result<PartAnswer, PartError> {
+    match decode_job_answer(answer).map_err(|why| undecodable(node, &why.to_string()))? {
+        JobAnswer::Piece(piece) => Ok(piece),
+        JobAnswer::Failed(failure) => Err(PartError::Failed(failure)),
+        JobAnswer::Ended => Err(PartError::Lost(undecodable(node, "it answers another question"))),
+    }
+}
+
 impl PartClient for RemoteParts {
-    fn piece(&self, request: PartRequest) -> BoxFuture<'static, Result<PartAnswer, PartError>> {
+    fn piece(&self, request: PartRequest) -> BoxFuture<'static, Result<SentPiece, PartError>> {
         let node = self.node;
         if !self.can() {
             let why = format!("an earlier version of ombak runs on node {node}, which does not know MapReduce");
@@ -71,11 +77,8 @@ impl PartClient for RemoteParts {
         let deadline = request.deadline;
         let answer = self.ask(&JobQuestion::Piece(request), ring, deadline);
         Box::pin(async move {
-            match answer.await? {
-                JobAnswer::Piece(piece) => Ok(piece),
-                JobAnswer::Failed(failure) => Err(PartError::Failed(failure)),
-                JobAnswer::Ended => Err(PartError::Lost(undecodable(node, "it answers another question"))),
-            }
+            let answer = answer.await?;
+            Ok(SentPiece::Encoded(Box::new(move || decode(node, &answer))))
         })
     }
 

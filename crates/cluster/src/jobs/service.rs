@@ -9,8 +9,9 @@ use crate::replica::failure::{MALFORMED, REPLICA_ERROR};
 use crate::service_numbers::JOB_PART;
 use crate::wire::{JobAnswer, JobQuestion, decode_job_question, encode_error, encode_job_answer};
 use bytes::Bytes;
-use ombak_jobs::{Jobs, PartAnswer, PartClient, PartError, PartRequest};
+use ombak_jobs::{Jobs, PartClient, PartError, PartRequest};
 use ombak_peer::connection::TwoServices;
+use ombak_peer::mux::Body;
 use ombak_peer::{Incoming, RefusalCode, Responder, Services};
 use ombak_ring::RingVersion;
 use ombak_runtime::{Runtime, within};
@@ -93,26 +94,27 @@ impl UnderWay {
         let done = match question {
             JobQuestion::End { job } => {
                 local.end_job(job).await;
-                Ok(JobAnswer::Ended)
+                Ok(encode_job_answer(JobAnswer::Ended))
             }
             JobQuestion::Piece(request) => match self.piece(request, &answer).await {
                 // Nobody hears the answer.
                 None => return,
-                Some(Ok(piece)) => Ok(JobAnswer::Piece(piece)),
-                Some(Err(PartError::Failed(failure))) => Ok(JobAnswer::Failed(failure)),
+                Some(Ok(piece)) => Ok(piece),
+                Some(Err(PartError::Failed(failure))) => Ok(encode_job_answer(JobAnswer::Failed(failure))),
                 Some(Err(PartError::Lost(error))) => Err(error),
             },
         };
         match done {
-            Ok(done) => answer.answer(encode_job_answer(&done)),
+            Ok(done) => answer.answer(done),
             Err(error) => answer.refuse(REPLICA_ERROR, encode_error(&error)),
         }
     }
 
-    /// Works on a piece as long as its peer waits for it.
-    async fn piece(&self, request: PartRequest, answer: &Responder) -> Option<Result<PartAnswer, PartError>> {
+    /// Works on a piece as long as its peer waits for it, and encodes the answer.
+    async fn piece(&self, request: PartRequest, answer: &Responder) -> Option<Result<Body, PartError>> {
         let runtime = &*self.0.runtime;
-        let mut work = self.0.jobs.local_parts().piece(request);
+        let encode = |piece| encode_job_answer(JobAnswer::Piece(piece));
+        let mut work = self.0.jobs.local_parts().piece_as(request, encode);
         loop {
             if let Ok(done) = within(runtime, Some(runtime.now() + LOOK_INTERVAL), work.as_mut()).await {
                 return Some(done);

@@ -200,17 +200,17 @@ fn owned(bytes: &Bytes) -> Bytes {
 }
 
 /// Encodes an answer.
-pub fn encode_job_answer(answer: &JobAnswer) -> Body {
+pub fn encode_job_answer(answer: JobAnswer) -> Body {
     let mut out = Writer::of_message();
     match answer {
         JobAnswer::Piece(PartAnswer { results, from }) => {
             out.u8(0);
             put_place(from.as_ref(), &mut out);
-            put_terms(results.clone(), &mut out);
+            put_terms(results.into_list(), &mut out);
         }
         JobAnswer::Failed(failure) => {
             out.u8(1);
-            put_failure(failure, &mut out);
+            put_failure(&failure, &mut out);
         }
         JobAnswer::Ended => out.u8(2),
     }
@@ -252,7 +252,7 @@ pub fn decode_job_answer(message: &Bytes) -> Result<JobAnswer, Malformed> {
     let answer = match r.u8()? {
         0 => {
             let from = place(r)?;
-            JobAnswer::Piece(PartAnswer { results: terms(r)?, from })
+            JobAnswer::Piece(PartAnswer { results: terms(r)?.into(), from })
         }
         1 => JobAnswer::Failed(failure(r)?),
         2 => JobAnswer::Ended,

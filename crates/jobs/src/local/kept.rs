@@ -1,5 +1,7 @@
 //! Keys that were found for a piece and are left for the next one, so that a share is not visited
 //! once for each piece. Nothing depends on them: what is missing is found again.
+//!
+//! Threads of connections may wait for the lock of what is kept, so nothing under it visits keys.
 
 use super::keys::{Place, ShareKeys};
 use std::collections::BTreeMap;
@@ -18,8 +20,9 @@ pub(super) struct KeptKeys {
     bytes: usize,
 }
 
+/// Keys that are kept.
 #[derive(Debug)]
-struct Kept {
+pub(super) struct Kept {
     /// The key before the first one.
     last: Place,
     keys: ShareKeys,
@@ -28,29 +31,42 @@ struct Kept {
     deadline: Instant,
 }
 
+impl Kept {
+    /// Keeps the keys behind `last` until `deadline`.
+    pub(super) fn new(last: Place, keys: ShareKeys, deadline: Instant) -> Self {
+        Self { last, bytes: keys.bytes(), keys, deadline }
+    }
+
+    /// The keys, if they are those behind a place.
+    pub(super) fn behind(self, after: Option<&Place>) -> Option<ShareKeys> {
+        (Some(&self.last) == after).then_some(self.keys)
+    }
+}
+
 impl KeptKeys {
-    /// Keeps the keys behind `last`, if there is room.
-    pub(super) fn keep(&mut self, share: Share, last: Place, keys: ShareKeys, deadline: Instant, now: Instant) {
+    /// Keeps keys, if there is room. Returns what is not kept any more, to be dropped without the
+    /// lock.
+    pub(super) fn keep(&mut self, share: Share, keys: Kept, now: Instant) -> Vec<Kept> {
         let over: Vec<Share> = self.shares.iter().filter(|(_, kept)| kept.deadline <= now).map(|(s, _)| *s).collect();
-        over.into_iter().for_each(|share| drop(self.remove(share)));
-        let bytes = keys.bytes();
-        self.remove(share);
-        if self.bytes + bytes <= BYTES_MAX {
-            self.bytes += bytes;
-            self.shares.insert(share, Kept { last, keys, bytes, deadline });
+        let mut dropped: Vec<Kept> = over.into_iter().chain([share]).filter_map(|share| self.remove(share)).collect();
+        if self.bytes + keys.bytes <= BYTES_MAX {
+            self.bytes += keys.bytes;
+            self.shares.insert(share, keys);
+        } else {
+            dropped.push(keys);
         }
+        dropped
     }
 
-    /// Takes the keys behind a place, if those are kept.
-    pub(super) fn take(&mut self, share: Share, after: Option<&Place>) -> Option<ShareKeys> {
-        let kept = self.remove(share)?;
-        (Some(&kept.last) == after).then_some(kept.keys)
+    /// Takes the keys of a share.
+    pub(super) fn take(&mut self, share: Share) -> Option<Kept> {
+        self.remove(share)
     }
 
-    /// Forgets what is kept for a job.
-    pub(super) fn forget(&mut self, job: u128) {
+    /// Takes what is kept for a job, to be dropped without the lock.
+    pub(super) fn forget(&mut self, job: u128) -> Vec<Kept> {
         let shares: Vec<Share> = self.shares.range((job, 0)..=(job, u32::MAX)).map(|(share, _)| *share).collect();
-        shares.into_iter().for_each(|share| drop(self.remove(share)));
+        shares.into_iter().filter_map(|share| self.remove(share)).collect()
     }
 
     fn remove(&mut self, share: Share) -> Option<Kept> {
@@ -78,33 +94,36 @@ mod tests {
     fn keys_are_kept_for_the_place_where_they_begin_until_their_job_ends() {
         let (now, mut kept) = (Instant::now(), KeptKeys::default());
         let later = now + Duration::from_secs(1);
-        kept.keep((1, 7), place(3), keys(4), later, now);
-        kept.keep((1, 8), place(3), keys(5), later, now);
-        kept.keep((2, 7), place(3), keys(6), later, now);
-        assert_eq!(kept.take((1, 7), Some(&place(3))).unwrap().keys, [place(4)]);
-        assert!(kept.take((1, 7), Some(&place(3))).is_none(), "they are taken once");
-        assert!(kept.take((1, 8), Some(&place(2))).is_none(), "another piece ended elsewhere");
-        kept.forget(2);
+        let of = |last, n, deadline| Kept::new(place(last), keys(n), deadline);
+        kept.keep((1, 7), of(3, 4, later), now);
+        kept.keep((1, 8), of(3, 5, later), now);
+        kept.keep((2, 7), of(3, 6, later), now);
+        assert_eq!(kept.take((1, 7)).unwrap().behind(Some(&place(3))).unwrap().keys, [place(4)]);
+        assert!(kept.take((1, 7)).is_none(), "they are taken once");
+        assert!(kept.take((1, 8)).unwrap().behind(Some(&place(2))).is_none(), "another piece ended elsewhere");
+        assert_eq!(kept.forget(2).len(), 1);
         assert_eq!((kept.shares.len(), kept.bytes), (0, 0));
-        kept.keep((3, 1), place(1), keys(2), now, now);
-        kept.keep((4, 1), place(1), keys(2), later, now);
-        assert_eq!(kept.shares.len(), 1, "a job that is over keeps nothing");
+        kept.keep((3, 1), of(1, 2, now), now);
+        assert_eq!(kept.keep((4, 1), of(1, 2, later), now).len(), 1, "a job that is over keeps nothing");
+        assert_eq!(kept.shares.len(), 1);
     }
 
     #[test]
     fn what_is_kept_for_all_jobs_together_is_bounded() {
         let (now, mut kept) = (Instant::now(), KeptKeys::default());
         let later = now + Duration::from_secs(1);
-        let large = || ShareKeys { keys: [(1, Bytes::from(vec![0; BYTES_MAX / 2 - 100]))].into(), is_cut: false };
+        let large = || {
+            let keys = ShareKeys { keys: [(1, Bytes::from(vec![0; BYTES_MAX / 2 - 100]))].into(), is_cut: false };
+            Kept::new(place(0), keys, later)
+        };
         for job in 0..3 {
-            kept.keep((job, 0), place(0), large(), later, now);
+            assert_eq!(kept.keep((job, 0), large(), now).len(), usize::from(job == 2), "the third has no room");
         }
-        assert_eq!(kept.shares.len(), 2, "the third has no room");
-        kept.keep((1, 0), place(2), large(), later, now);
-        assert_eq!(kept.shares.len(), 2, "what is kept anew takes the place of what was kept");
+        assert_eq!(kept.keep((1, 0), large(), now).len(), 1, "it takes the place of what was kept");
+        assert_eq!(kept.shares.len(), 2);
         assert!(kept.bytes <= BYTES_MAX);
         kept.forget(0);
-        kept.keep((3, 0), place(0), large(), later, now);
+        kept.keep((3, 0), large(), now);
         assert_eq!(kept.shares.len(), 2, "a job that ended made room");
     }
 }

@@ -7,6 +7,7 @@
 //! are taken, and a later piece visits the keys of the share once more.
 
 use super::Inner;
+use super::kept::Kept;
 use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PartWork};
 use bytes::Bytes;
@@ -70,8 +71,8 @@ impl PieceKeys {
             }
             PartWork::Share { bucket, home, .. } => {
                 let last = request.from.as_ref().map(read_place).transpose()?;
-                let kept = worker.node().kept.lock().take((request.job, *home), last.as_ref());
-                let ahead = match kept {
+                let kept = worker.node().kept.lock().take((request.job, *home));
+                let ahead = match kept.and_then(|kept| kept.behind(last.as_ref())) {
                     Some(kept) => kept,
                     None => find(worker, request, last.clone()).await?,
                 };
@@ -111,7 +112,9 @@ impl PieceKeys {
                 let last = last?;
                 let from = write_place(&last);
                 if let (PartWork::Share { home, .. }, false) = (&request.work, ahead.keys.is_empty()) {
-                    node.kept.lock().keep((request.job, *home), last, ahead, request.deadline, node.runtime.now());
+                    let (keys, now) = (Kept::new(last, ahead, request.deadline), node.runtime.now());
+                    let dropped = node.kept.lock().keep((request.job, *home), keys, now);
+                    drop(dropped);
                 }
                 Some(from)
             }

@@ -2,7 +2,7 @@
 
 use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PhaseOfPart};
-use ombak_mapreduce::{Phase, Reducer, bytes_held};
+use ombak_mapreduce::{Phase, Reducer, Values, bytes_held};
 use ombak_types::etf::Term;
 use std::time::Instant;
 
@@ -54,9 +54,9 @@ impl Results {
         self.bytes >= self.bytes_max
     }
 
-    pub(super) async fn finish(mut self, worker: &Worker) -> Result<Vec<Term>, PartError> {
+    pub(super) async fn finish(mut self, worker: &Worker) -> Result<Values, PartError> {
         self.reduce(worker).await?;
-        Ok(self.values)
+        Ok(self.values.into())
     }
 
     /// Reduces what was not reduced yet. A phase that has no values is not called.

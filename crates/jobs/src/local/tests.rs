@@ -68,9 +68,9 @@ async fn a_piece_waits_for_its_turn_until_its_deadline() {
     node.fill(1).await;
     let parts = node.jobs.local_parts();
     let turn = node.inner().turn(soon()).await.unwrap();
-    let late = parts.piece(piece_of(inputs(0..1), Instant::now() + Duration::from_millis(20))).await;
+    let late = parts.piece_as(piece_of(inputs(0..1), Instant::now() + Duration::from_millis(20)), |piece| piece).await;
     assert_eq!(late, Err(PartError::Failed(Failure::Timeout)));
-    let waiting = tokio::spawn(parts.piece(piece_of(inputs(0..1), soon())));
+    let waiting = tokio::spawn(parts.piece_as(piece_of(inputs(0..1), soon()), |piece| piece));
     while node.inner().counts.pieces_waiting.get() == 0 {
         tokio::task::yield_now().await;
     }
@@ -86,7 +86,7 @@ async fn a_piece_ends_when_its_time_is_over_and_the_next_one_goes_on_there() {
     node.fill(100).await;
     let (mut request, mut pieces) = (piece_of(inputs(0..100), soon()), Vec::new());
     loop {
-        let piece = node.jobs.local_parts().piece(request.clone()).await.unwrap();
+        let piece = node.jobs.local_parts().piece_as(request.clone(), |piece| piece).await.unwrap();
         pieces.push(piece.results.len());
         match piece.from {
             Some(from) => request.from = Some(from),
@@ -100,7 +100,7 @@ async fn a_piece_ends_when_its_time_is_over_and_the_next_one_goes_on_there() {
 async fn a_piece_ends_when_it_has_enough_bytes() {
     let node = Node::open(JobsConfig { piece_bytes_max: 1, ..JobsConfig::default() });
     node.fill(100).await;
-    let piece = node.jobs.local_parts().piece(piece_of(inputs(0..100), soon())).await.unwrap();
+    let piece = node.jobs.local_parts().piece_as(piece_of(inputs(0..100), soon()), |piece| piece).await.unwrap();
     assert_eq!((piece.results.len(), piece.from.is_some()), (KEYS_AT_ONCE_MAX, true));
 }
 

@@ -74,10 +74,14 @@ impl RunningJob {
             return self.events.push(Box::pin(std::future::ready(Event::Part { attempt, node, outcome })));
         };
         self.nodes.insert(node);
+        let deadline = self.deadline;
         let (owner, answer_by) = (self.node.clone(), self.node.runtime.now() + self.node.config.answer_time_max);
         self.events.push(Box::pin(async move {
             let piece = owner.part_client(node).piece(request);
-            let outcome = while_up(&owner, node, answer_by, piece).await.and_then(|outcome| outcome);
+            let outcome = match while_up(&owner, node, answer_by, piece).await.and_then(|sent| sent) {
+                Ok(sent) => owner.local().read(sent, deadline).await,
+                Err(error) => Err(error),
+            };
             Event::Part { attempt, node, outcome }
         }));
     }

@@ -1,6 +1,6 @@
 //! What a job wants done, and what it may use.
 
-use crate::{Failure, Input};
+use crate::{Failure, Input, Values};
 use bytes::Bytes;
 use ombak_types::etf::Term;
 
@@ -15,6 +15,9 @@ pub struct RunLimits {
     pub attempts_max: u32,
     /// How many new values a reduce function gets in one call, if its phase does not say.
     pub reduce_values_min: usize,
+    /// How many bytes of new values a reduce function in JavaScript gets in one call, unless its
+    /// phase wants a single call. Its memory is small.
+    pub script_call_bytes_max: usize,
     /// How many bytes of values wait for a phase before the phases in front of it pause.
     pub waiting_bytes_max: usize,
     /// How many bytes the results and new values of one reduce phase take before the job fails.
@@ -32,6 +35,7 @@ impl Default for RunLimits {
             keys_per_part_max: 100,
             attempts_max: 5,
             reduce_values_min: 20,
+            script_call_bytes_max: 512 << 10,
             waiting_bytes_max: 16 << 20,
             reduce_bytes_max: 64 << 20,
             always_prereduce: false,
@@ -91,8 +95,8 @@ pub enum Order {
     Reduce {
         /// The phase.
         phase: usize,
-        /// The list that the function gets.
-        values: Vec<Term>,
+        /// The list that the function gets, in batches: [`Values::concat`].
+        values: Vec<Values>,
     },
     /// Give results of a kept phase to the client. A job without phases gives its inputs as phase
     /// 0.

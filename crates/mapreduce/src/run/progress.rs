@@ -50,8 +50,7 @@ impl JobRun {
             return false;
         }
         // The last call gets what is left. A phase without inputs is called once, with no values.
-        let is_last_due =
-            is_front_done && stage.call_bytes.is_none() && (!stage.values.is_empty() || !stage.was_called);
+        let is_last_due = is_front_done && stage.call_bytes.is_none() && (stage.has_values() || !stage.was_called);
         if stage.is_call_due(&limits) || is_last_due {
             let values = stage.begin_call();
             self.orders.push_back(Order::Reduce { phase, values });
@@ -62,8 +61,7 @@ impl JobRun {
         }
         stage.is_done = true;
         let results = std::mem::take(&mut stage.state);
-        self.give(Some(phase), &results);
-        self.pass_on(index + 1, results);
+        self.hand_over(Some(phase), index + 1, results);
         true
     }
 
@@ -126,7 +124,7 @@ impl JobRun {
             self.orders.extend(stops);
         }
         self.parts.clear();
-        self.stages.clear();
+        self.leftovers = std::mem::take(&mut self.stages);
         self.orders.push_back(Order::End(result));
     }
 }

@@ -2,9 +2,8 @@
 
 use super::order::{RunLimits, Work};
 use crate::term::bytes_held;
-use crate::{Batching, Input};
+use crate::{Batching, Input, Values};
 use bytes::Bytes;
-use ombak_types::etf::Term;
 use std::collections::VecDeque;
 
 /// A stage. Values go from each stage to the next.
@@ -95,10 +94,12 @@ pub(super) struct ReduceStage {
     pub(super) phase: usize,
     pub(super) batching: Batching,
     /// The results of the last call.
-    pub(super) state: Vec<Term>,
-    state_bytes: usize,
-    /// Values that no call has got.
-    pub(super) values: Vec<Term>,
+    pub(super) state: Values,
+    /// Values that no call has got, in the order in which they came.
+    batches: VecDeque<Values>,
+    /// How many bytes of new values a call gets, if that is bounded.
+    pub(super) call_bytes_max: Option<usize>,
+    values_count: usize,
     pub(super) values_bytes: usize,
     /// Whether a call is being made, and how many bytes it was given.
     pub(super) call_bytes: Option<usize>,
@@ -112,42 +113,54 @@ impl ReduceStage {
         Self { phase, batching, ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, values: Vec<Term>) {
-        self.values_bytes += values.iter().map(bytes_held).sum::<usize>();
-        if self.values.is_empty() {
-            self.values = values;
-        } else {
-            self.values.extend(values);
+    pub(super) fn add(&mut self, values: Values) {
+        if values.is_empty() {
+            return;
         }
+        self.values_bytes += values.bytes();
+        self.values_count += values.len();
+        match self.call_bytes_max {
+            Some(bytes_max) => self.batches.extend(values.in_batches(bytes_max)),
+            None => self.batches.push_back(values),
+        }
+    }
+
+    /// Whether there are values that no call has got.
+    pub(super) const fn has_values(&self) -> bool {
+        self.values_count > 0
     }
 
     /// The bytes of all that the stage holds.
     pub(super) fn bytes(&self) -> usize {
-        self.state_bytes + self.values_bytes + self.call_bytes.unwrap_or(0)
+        self.state.bytes() + self.values_bytes + self.call_bytes.unwrap_or(0)
     }
 
     /// Whether there is enough for a call before the last one.
     pub(super) fn is_call_due(&self, limits: &RunLimits) -> bool {
         let values_min = self.batching.values_min.unwrap_or(limits.reduce_values_min).max(1);
-        self.call_bytes.is_none() && !self.batching.only_once && self.values.len() >= values_min
+        self.call_bytes.is_none() && !self.batching.only_once && self.values_count >= values_min
     }
 
-    /// Begins a call: the list for the function, the results of the last call first.
-    pub(super) fn begin_call(&mut self) -> Vec<Term> {
-        self.call_bytes = Some(self.state_bytes + self.values_bytes);
+    /// Begins a call: what the function gets, the results of the last call first.
+    pub(super) fn begin_call(&mut self) -> Vec<Values> {
+        let mut list = vec![std::mem::take(&mut self.state)];
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(next) = self.batches.front() {
+            if count > 0 && self.call_bytes_max.is_some_and(|bytes_max| bytes + next.bytes() > bytes_max) {
+                break;
+            }
+            (count, bytes) = (count + next.len(), bytes + next.bytes());
+            list.extend(self.batches.pop_front());
+        }
+        self.call_bytes = Some(list[0].bytes() + bytes);
         self.was_called = true;
-        let mut list = std::mem::take(&mut self.state);
-        // The state may be most of what the phase may hold. A list that doubled its room would take
-        // three times as much while it is copied. The function visits all values anyway.
-        list.reserve_exact(self.values.len());
-        list.append(&mut self.values);
-        (self.state_bytes, self.values_bytes) = (0, 0);
+        self.values_count -= count;
+        self.values_bytes -= bytes;
         list
     }
 
     /// Takes the results of the call.
-    pub(super) fn end_call(&mut self, results: Vec<Term>) {
-        self.state_bytes = results.iter().map(bytes_held).sum();
+    pub(super) fn end_call(&mut self, results: Values) {
         self.state = results;
         self.call_bytes = None;
     }

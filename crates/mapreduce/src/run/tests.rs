@@ -94,8 +94,8 @@ fn a_reduce_phase_without_inputs_is_called_once() {
     for source in [Source::Keys, Source::Shares(0)] {
         let mut run = JobRun::new(&job, source, RunLimits::default());
         run.end_keys();
-        assert_eq!(orders(&mut run), [Order::Reduce { phase: 1, values: vec![] }]);
-        run.reduced(1, Ok(vec![Term::Int(0)]));
+        assert_eq!(orders(&mut run), [Order::Reduce { phase: 1, values: vec![Values::default()] }]);
+        run.reduced(1, Ok(vec![Term::Int(0)].into()));
         let given = Order::Give { phase: 1, values: vec![Term::Int(0)] };
         assert_eq!(orders(&mut run), [given, Order::End(Ok(()))]);
     }
@@ -111,14 +111,14 @@ fn an_answer_counts_once_and_only_from_the_newest_attempt() {
     let second = attempt_of(&again[0]);
     assert_eq!(first.part, second.part);
     // The node that was taken for dead answers after all.
-    run.part_done(first, vec![Term::Int(1)], None);
+    run.part_done(first, vec![Term::Int(1)].into(), None);
     run.part_lost(first);
     run.part_failed(first, Failure::Timeout);
     assert_eq!(orders(&mut run), []);
-    run.part_done(second, vec![Term::Int(2)], None);
+    run.part_done(second, vec![Term::Int(2)].into(), None);
     let given = Order::Give { phase: 0, values: vec![Term::Int(2)] };
     assert_eq!(orders(&mut run), [given, Order::End(Ok(()))]);
-    run.part_done(second, vec![Term::Int(2)], None);
+    run.part_done(second, vec![Term::Int(2)].into(), None);
     assert_eq!(orders(&mut run), []);
 }
 
@@ -127,7 +127,7 @@ fn a_part_goes_on_where_its_last_results_ended() {
     let job = job(vec![map(true)]);
     let mut run = JobRun::new(&job, Source::Shares(1), RunLimits::default());
     let first = attempt_of(&orders(&mut run)[0]);
-    run.part_done(first, vec![Term::Int(1)], Some(Bytes::from_static(b"m")));
+    run.part_done(first, vec![Term::Int(1)].into(), Some(Bytes::from_static(b"m")));
     let next = orders(&mut run);
     assert_eq!(next[0], Order::Give { phase: 0, values: vec![Term::Int(1)] });
     let Order::Run { attempt, from: Some(from), .. } = &next[1] else { panic!("{next:?}") };
@@ -136,7 +136,7 @@ fn a_part_goes_on_where_its_last_results_ended() {
     run.part_lost(*attempt);
     let Order::Run { attempt, from: Some(from), .. } = &orders(&mut run)[0] else { panic!("no attempt") };
     assert_eq!(from, "m");
-    run.part_done(*attempt, vec![], None);
+    run.part_done(*attempt, Values::default(), None);
     assert_eq!(orders(&mut run), [Order::End(Ok(()))]);
 }
 
@@ -166,7 +166,7 @@ fn only_losses_since_the_last_results_count() {
         let lost = next(&mut run).unwrap();
         run.part_lost(lost);
         let again = next(&mut run).unwrap();
-        run.part_done(again, vec![Term::Int(1)], Some(Bytes::copy_from_slice(&[piece])));
+        run.part_done(again, vec![Term::Int(1)].into(), Some(Bytes::copy_from_slice(&[piece])));
     }
     assert!(!run.has_ended());
 }
@@ -178,7 +178,7 @@ fn a_bounded_number_of_parts_runs_at_the_same_time() {
     let mut running: Vec<Attempt> = orders(&mut run).iter().map(attempt_of).collect();
     for left in (0..5).rev() {
         assert_eq!(running.len(), 2.min(left + 1));
-        run.part_done(running.remove(0), Vec::new(), None);
+        run.part_done(running.remove(0), Values::default(), None);
         running.extend(orders(&mut run).iter().filter(|o| matches!(o, Order::Run { .. })).map(attempt_of));
     }
     assert!(run.has_ended());
@@ -192,10 +192,10 @@ fn a_failure_ends_the_job_and_nothing_follows() {
     let parts = orders(&mut run);
     run.part_failed(attempt_of(&parts[0]), failure.clone());
     assert_eq!(orders(&mut run), [Order::Stop(attempt_of(&parts[1])), Order::End(Err(failure))]);
-    run.part_done(attempt_of(&parts[1]), vec![Term::Int(1)], None);
+    run.part_done(attempt_of(&parts[1]), vec![Term::Int(1)].into(), None);
     run.add_keys(keys(3));
     run.end_keys();
-    run.reduced(1, Ok(vec![]));
+    run.reduced(1, Ok(vec![].into()));
     run.stop(Failure::Timeout);
     assert_eq!(orders(&mut run), []);
     assert!(run.has_ended() && !run.wants_keys());
@@ -206,7 +206,7 @@ fn what_is_no_key_fails_a_map_phase() {
     let job = job(vec![map(false), map(true)]);
     let mut run = JobRun::new(&job, Source::Shares(1), RunLimits::default());
     let part = attempt_of(&orders(&mut run)[0]);
-    run.part_done(part, vec![Term::Int(1)], None);
+    run.part_done(part, vec![Term::Int(1)].into(), None);
     let last = orders(&mut run);
     assert!(matches!(&last[..], [Order::End(Err(Failure::Phase(PhaseFailure { phase: 1, .. })))]), "{last:?}");
 }
@@ -221,7 +221,7 @@ fn a_reduce_phase_that_holds_too_much_fails_the_job() {
             run.add_keys(vec![key(n)]);
             for order in orders(&mut run) {
                 match order {
-                    Order::Reduce { phase, values } => run.reduced(phase, Ok(values)),
+                    Order::Reduce { phase, values } => run.reduced(phase, Ok(Values::concat(values).into())),
                     Order::End(result) => {
                         assert!(matches!(result, Err(Failure::Phase(PhaseFailure { phase: 0, .. }))), "{result:?}");
                         assert!(n < 200);
@@ -240,7 +240,7 @@ fn keys_that_fill_all_room_are_a_part() {
     let limits = RunLimits { waiting_bytes_max: 1, ..RunLimits::default() };
     let mut run = JobRun::new(&job(vec![map(false), map(true)]), Source::Shares(2), limits);
     let parts = orders(&mut run);
-    run.part_done(attempt_of(&parts[0]), vec![key(1).to_term()], Some(Bytes::from_static(b"m")));
+    run.part_done(attempt_of(&parts[0]), vec![key(1).to_term()].into(), Some(Bytes::from_static(b"m")));
     let next = orders(&mut run);
     assert!(matches!(&next[0], Order::Run { map: Some(1), .. }), "{next:?}");
 }
@@ -257,9 +257,9 @@ fn keys_wait_until_there_is_room() {
     }
     assert!(taken < 30, "{taken}");
     let part = attempt_of(&orders(&mut run)[0]);
-    run.part_done(part, vec![], None);
+    run.part_done(part, vec![].into(), None);
     let part = attempt_of(&orders(&mut run)[0]);
-    run.part_done(part, vec![], None);
+    run.part_done(part, vec![].into(), None);
     assert!(run.wants_keys());
 }
 

@@ -4,78 +4,54 @@ use super::give_way::give_way;
 use crate::runtime::BoxFuture;
 use crate::task_threads::TaskThreads;
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::watch;
+use std::thread;
+use tokio::runtime::{Builder, Handle, Runtime};
 
-/// A fixed number of threads with low priority. Each of them runs tasks of its own.
+thread_local! {
+    static IS_BACKGROUND_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A fixed number of threads with low priority and a common queue of tasks.
 pub(super) struct BackgroundThreads {
-    threads: Vec<BackgroundThread>,
-    stop: watch::Sender<bool>,
-}
-
-struct BackgroundThread {
     tasks: Handle,
-    /// How many tasks have not ended.
-    task_count: Arc<AtomicUsize>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// A task that counts until this is dropped.
-struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    runtime: Mutex<Option<Runtime>>,
 }
 
 impl BackgroundThreads {
     /// Starts `threads` threads, at least one.
     pub(super) fn start(name: &str, threads: usize) -> io::Result<Self> {
-        let (stop, stopped) = watch::channel(false);
-        let start = |number| BackgroundThread::start(format!("{name}-{number}"), stopped.clone());
-        let threads = (0..threads.max(1)).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { threads, stop })
-    }
-}
-
-impl BackgroundThread {
-    fn start(name: String, mut stopped: watch::Receiver<bool>) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_time().build()?;
-        let tasks = runtime.handle().clone();
-        let thread = thread::Builder::new().name(name).spawn(move || {
+        let begin = || {
+            IS_BACKGROUND_THREAD.set(true);
             give_way();
-            // The sender is there as long as this thread has an owner.
-            let _ = runtime.block_on(stopped.wait_for(|is_stopped| *is_stopped));
-        })?;
-        Ok(Self { tasks, task_count: Arc::default(), thread: Mutex::new(Some(thread)) })
+        };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name(name)
+            .on_thread_start(begin)
+            .enable_time()
+            .build()?;
+        Ok(Self { tasks: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) })
     }
 }
 
 impl TaskThreads for BackgroundThreads {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        let count = |thread: &&BackgroundThread| thread.task_count.load(Ordering::Relaxed);
-        let Some(thread) = self.threads.iter().min_by_key(count) else { return };
-        thread.task_count.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted(thread.task_count.clone());
-        drop(thread.tasks.spawn(async move {
-            let _counted = counted;
-            task.await;
-        }));
+        drop(self.tasks.spawn(task));
     }
 
     fn stop(&self) {
-        self.stop.send_replace(true);
-        for thread in &self.threads {
-            let Some(thread) = thread.thread.lock().take() else { continue };
-            if thread.thread().id() != thread::current().id() {
-                // A task that panicked was already caught.
-                let _ = thread.join();
-            }
+        let Some(runtime) = self.runtime.lock().take() else { return };
+        if IS_BACKGROUND_THREAD.get() {
+            // A thread cannot wait for its own end.
+            return runtime.shutdown_background();
+        }
+        // The caller may itself run tasks, where a runtime must not be dropped.
+        let ended = thread::Builder::new().name("ombak-end".to_owned()).spawn(move || drop(runtime));
+        if let Ok(ended) = ended {
+            // What panics while a task is dropped was logged.
+            let _ = ended.join();
         }
     }
 }

@@ -65,7 +65,7 @@ impl<'a> World<'a> {
                 continue;
             }
             if let Some((attempt, values)) = late.pop() {
-                run.part_done(attempt, values, None);
+                run.part_done(attempt, values.into(), None);
                 continue;
             }
             assert!(!pending.is_empty(), "the job waits for nothing");
@@ -86,13 +86,15 @@ impl<'a> World<'a> {
                         late.push((attempt, values));
                     }
                     1 => {
-                        run.part_done(attempt, values.clone(), rest.clone());
-                        run.part_done(attempt, values, rest);
+                        run.part_done(attempt, values.clone().into(), rest.clone());
+                        run.part_done(attempt, values.into(), rest);
                     }
-                    _ => run.part_done(attempt, values, rest),
+                    _ => run.part_done(attempt, values.into(), rest),
                 }
             }
-            Order::Reduce { phase, values } => run.reduced(phase, Ok(call(&self.job.phases[phase], values))),
+            Order::Reduce { phase, values } => {
+                run.reduced(phase, Ok(call(&self.job.phases[phase], Values::concat(values)).into()));
+            }
             other => panic!("{other:?}"),
         }
     }

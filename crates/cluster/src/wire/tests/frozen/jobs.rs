@@ -2,6 +2,7 @@
 
 use super::*;
 use ombak_jobs::{PartAnswer, PartRequest, PartWork, PhaseOfPart};
+use ombak_mapreduce::Values;
 use ombak_mapreduce::{
     Failure, Input, KeyFilter, LinkMatch, MapFunction, Mapper, Phase, PhaseFailure, ReduceFunction, Reducer,
     ScriptSource, from_json,
@@ -77,8 +78,8 @@ fn answers() -> Vec<(&'static str, JobAnswer)> {
     let bare = PhaseFailure { input: None, stack: None, kind: Some("result"), ..failure.clone() };
     let results = vec![Term::Int(300), Term::binary(b"a value"), Term::Int(1)];
     vec![
-        ("piece", JobAnswer::Piece(PartAnswer { results, from: Some("a place".into()) })),
-        ("last", JobAnswer::Piece(PartAnswer { results: Vec::new(), from: None })),
+        ("piece", JobAnswer::Piece(PartAnswer { results: results.into(), from: Some("a place".into()) })),
+        ("last", JobAnswer::Piece(PartAnswer { results: Values::default(), from: None })),
         ("failed", JobAnswer::Failed(Failure::Phase(failure))),
         ("not_begun", JobAnswer::Failed(Failure::Phase(bare))),
         ("timeout", JobAnswer::Failed(Failure::Timeout)),
@@ -92,6 +93,12 @@ pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
         check(frozen, &format!("job_question/{name}"), &question, encode_job_question, decode);
     }
     for (name, answer) in answers() {
-        check(frozen, &format!("job_answer/{name}"), &answer, encode_job_answer, decode_job_answer);
+        check(
+            frozen,
+            &format!("job_answer/{name}"),
+            &answer,
+            |answer| encode_job_answer(answer.clone()),
+            decode_job_answer,
+        );
     }
 }
