@@ -20,7 +20,7 @@ fn every_value_has_what_its_history_says() {
         Some(seed) => seed..=seed,
         None => 1..=number("OMBAK_SIM_SEEDS").unwrap_or(SEEDS),
     };
-    let (mut broken, mut lost_disks) = (Vec::new(), 0);
+    let (mut broken, mut lost_disks, mut deletions) = (Vec::new(), 0, 0);
     for seed in seeds.clone() {
         let report = run_typed_seed(seed);
         println!("{report:?}");
@@ -28,10 +28,13 @@ fn every_value_has_what_its_history_says() {
         assert_eq!(report.left_behind, Vec::<String>::new(), "seed {seed} has left something behind");
         assert!(report.acknowledged >= ACKNOWLEDGED_MIN, "seed {seed}: {} changes", report.acknowledged);
         assert!(report.removals >= REMOVALS_MIN, "seed {seed}: {} removals", report.removals);
+        deletions += report.deletions;
         lost_disks += report.faults.get(&FaultKind::LostDisk).copied().unwrap_or(0);
     }
     assert!(broken.is_empty(), "{broken:#?}");
-    assert!(seeds.count() < 10 || lost_disks > 0, "no seed has lost a disk");
+    let has_many = seeds.count() >= 10;
+    assert!(!has_many || lost_disks > 0, "no seed has lost a disk");
+    assert!(!has_many || deletions > 0, "no seed has deleted a set");
 }
 
 #[test]
@@ -44,7 +47,8 @@ fn a_seed_gives_the_same_trace_again() {
 /// A replica then has an event and not all that the event's coordinator had seen.
 #[test]
 fn an_addition_to_a_value_without_its_past_is_found() {
-    let found = (1..=50).map(|number| number * 2).find_map(|seed| {
+    // Only even seeds have parts. The first one is only where it was found last, to save time.
+    let found = std::iter::once(160).chain((1..=200).map(|number| number * 2)).find_map(|seed| {
         break_rule(Some(BrokenRule::AdditionsBuildOnTheirPast));
         let report = run_typed_seed(seed);
         break_rule(None);

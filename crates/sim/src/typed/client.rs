@@ -8,7 +8,7 @@ use crate::world::{HostId, OUTSIDE};
 use bytes::Bytes;
 use ombak_crdt::{Change, Clock, Field, FieldOp, FieldType, MapOp, Request, SetOp, State};
 use ombak_datatypes::typed_put;
-use ombak_kv::{Kv, PutOptions};
+use ombak_kv::{DeleteRequest, GetOptions, Kv, PutOptions};
 use ombak_runtime::{BoxFuture, RuntimeExt};
 use ombak_types::props::SyncOnWrite;
 use ombak_types::{Error, Quorum};
@@ -19,6 +19,8 @@ const PAUSE_MS_MAX: u64 = 200;
 /// The time limits that a client gives its changes.
 const REQUEST_LIMITS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Duration::from_millis(300)];
 const AMOUNT_MAX: u64 = 9;
+/// How many of the removals from a set delete all of it.
+const DELETIONS_PERCENT: u64 = 30;
 
 pub(super) struct TypedClient {
     run: TypedRun,
@@ -42,6 +44,7 @@ impl TypedClient {
             match (key.kind, self.random.within(0..10)) {
                 (TypedKind::Counter, _) | (TypedKind::Map, 0..3) => self.count(host, key).await,
                 (_, 0..7) => self.add(host, key).await,
+                _ if key.is_deleted_at_times() && self.random.chance(DELETIONS_PERCENT) => self.delete(host, key).await,
                 _ => self.remove(host, key).await,
             }
         }
@@ -105,9 +108,32 @@ impl TypedClient {
         self.run.expected.lock().removed(key, &member, is_acknowledged);
     }
 
-    /// Whether a change was acknowledged: two nodes have it on their disks.
-    async fn change(&mut self, host: HostId, key: TypedKey, request: Request, context: Option<Clock>) -> bool {
-        let options = PutOptions {
+    /// Reads a set, and deletes what it shows. What others add meanwhile stays.
+    async fn delete(&mut self, host: HostId, key: TypedKey) {
+        let r = *self.random.pick(&[Quorum::One, Quorum::Majority]);
+        let Ok(Some((state, clock))) = self.run.read_with_clock(host, key, r).await else { return };
+        let (_, members) = parts_of(&state);
+        self.run.expected.lock().deletes(key, &members);
+        let request = DeleteRequest {
+            bucket: key.kind.bucket(),
+            key: key.bytes(),
+            clock: Some(clock),
+            get: GetOptions::default(),
+            put: self.options(),
+            rw: None,
+        };
+        let work = |kv: Kv| -> BoxFuture<'static, Result<(), Error>> {
+            Box::pin(async move { kv.delete(request).await.map(drop) })
+        };
+        let hosts = self.run.clients.cluster.lock().hosts();
+        let through = *self.random.pick(&hosts);
+        let is_acknowledged = matches!(self.run.clients.call(through, work).await, Some(Ok(())));
+        self.run.expected.lock().deleted(is_acknowledged);
+    }
+
+    /// What an acknowledgement promises: two nodes have the change on their disks.
+    fn options(&mut self) -> PutOptions {
+        PutOptions {
             w: Some(*self.random.pick(&[Quorum::Majority, Quorum::Majority, Quorum::All])),
             sync_on_write: Some(SyncOnWrite::All),
             // One node counts for each position in which it stands in, so w alone promises no two
@@ -115,7 +141,12 @@ impl TypedClient {
             node_confirms: Some(Quorum::Count(2)),
             timeout: Some(*self.random.pick(&REQUEST_LIMITS)),
             ..PutOptions::default()
-        };
+        }
+    }
+
+    /// Whether a change was acknowledged.
+    async fn change(&mut self, host: HostId, key: TypedKey, request: Request, context: Option<Clock>) -> bool {
+        let options = self.options();
         let change = Change::Request { request, context };
         let put = typed_put(key.kind.bucket(), Some(key.bytes()), &change, options);
         let work = |kv: Kv| -> BoxFuture<'static, Result<(), Error>> {

@@ -26,6 +26,7 @@ pub(crate) struct Expected {
     sums: BTreeMap<TypedKey, (i128, i128)>,
     pub(super) acknowledged: u64,
     pub(super) removals: u64,
+    pub(super) deletions: u64,
     pub(super) failed: u64,
 }
 
@@ -51,6 +52,18 @@ impl Expected {
         self.fates.entry((key, member.clone())).or_default().is_removed |= is_acknowledged;
     }
 
+    /// A client is about to delete a set in which it has seen these members.
+    pub(super) fn deletes(&mut self, key: TypedKey, members: &[Bytes]) {
+        members.iter().for_each(|member| self.removes(key, member));
+    }
+
+    /// A set to which somebody adds meanwhile stays as a whole, as in Riak: with what the client of
+    /// the deletion had seen, and with members whose removal only the deleted copies knew.
+    pub(super) fn deleted(&mut self, is_acknowledged: bool) {
+        self.ended(is_acknowledged);
+        self.deletions += u64::from(is_acknowledged);
+    }
+
     pub(super) fn counted(&mut self, key: TypedKey, amount: i64, is_acknowledged: bool) {
         self.ended(is_acknowledged);
         let (least, most) = self.sums.entry(key).or_default();
@@ -73,7 +86,8 @@ impl Expected {
         for ((_, member), fate) in self.fates.iter().filter(|((of, _), _)| *of == key) {
             let is_present = members.contains(member);
             let must_be_present = fate.is_added && !fate.is_removal_tried;
-            if is_present && fate.is_removed || !is_present && must_be_present {
+            let must_be_absent = fate.is_removed && !key.is_deleted_at_times();
+            if is_present && must_be_absent || !is_present && must_be_present {
                 return Err(format!("{member:?} is {}: {fate:?}", if is_present { "there" } else { "not there" }));
             }
         }

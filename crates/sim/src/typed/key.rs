@@ -58,6 +58,11 @@ impl TypedKey {
         TypedKind::ALL.into_iter().flat_map(|kind| (0..KEYS_PER_KIND).map(move |number| Self { kind, number }))
     }
 
+    /// Whether clients delete the key now and then: one of the sets.
+    pub(crate) fn is_deleted_at_times(self) -> bool {
+        self.kind == TypedKind::Set && self.number == 0
+    }
+
     pub(crate) fn bytes(self) -> Bytes {
         format!("k{}", self.number).into()
     }

@@ -5,7 +5,8 @@
 //! key, through all replicas and through one. A counter is the sum of the acknowledged amounts, and
 //! of some of those that were not acknowledged. A member is in its set if its addition was
 //! acknowledged and nobody tried to remove it, and it is not if a removal was acknowledged whose
-//! client had seen it. Nothing is there that nobody has added.
+//! client had seen it. Nothing is there that nobody has added. One set is deleted at times. What
+//! the client of a deletion had not seen stays; what was removed from this set may come back.
 //!
 //! The faults destroy no acknowledged change: a change is acknowledged when two nodes have it on
 //! their disks, and only one node loses what it has.
@@ -32,7 +33,7 @@ use ombak_crdt::State;
 use ombak_datatypes::WHOLE_BYTES_MAX;
 use ombak_kv::{GetOptions, GetReply, GetRequest, Kv};
 use ombak_runtime::{BoxFuture, Runtime, RuntimeExt};
-use ombak_types::{Error, Quorum};
+use ombak_types::{Error, Quorum, VectorClock};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,6 +80,8 @@ pub struct TypedReport {
     pub acknowledged: u64,
     /// How many of them were removals of what the client had seen.
     pub removals: u64,
+    /// How many of them were deletions of a set.
+    pub deletions: u64,
     /// How many changes failed, or were not answered.
     pub failed: u64,
     /// How often each fault happened.
@@ -131,6 +134,7 @@ fn run_in_world(seed: u64, made: &Made) -> TypedReport {
         trace: world.trace().hash(),
         acknowledged: expected.acknowledged,
         removals: expected.removals,
+        deletions: expected.deletions,
         failed: expected.failed,
         faults: nemesis.counts(),
         left_behind: Vec::new(),
@@ -201,13 +205,26 @@ impl TypedRun {
 
     /// The value of a key, as one node finds it.
     pub(crate) async fn read(&self, host: HostId, key: TypedKey, r: Quorum) -> Result<Option<State>, Error> {
+        Ok(self.read_with_clock(host, key, r).await?.map(|(state, _)| state))
+    }
+
+    /// The value of a key and its clock, with which it can be deleted.
+    async fn read_with_clock(
+        &self,
+        host: HostId,
+        key: TypedKey,
+        r: Quorum,
+    ) -> Result<Option<(State, VectorClock)>, Error> {
         let options = GetOptions { r: Some(r), as_stored: true, ..GetOptions::default() };
         let request = GetRequest { bucket: key.kind.bucket(), key: key.bytes(), options };
-        let get = |kv: Kv| -> BoxFuture<'static, Result<Option<State>, Error>> {
+        let get = |kv: Kv| -> BoxFuture<'static, Result<Option<(State, VectorClock)>, Error>> {
             Box::pin(async move {
                 let props = kv.buckets().props(&request.bucket)?;
                 match kv.get(request).await? {
-                    GetReply::Found(object) => ombak_datatypes::state_of(&props, &object).map(Some),
+                    GetReply::Found(object) => {
+                        let state = ombak_datatypes::state_of(&props, &object)?;
+                        Ok(Some((state, object.clock)))
+                    }
                     GetReply::NotFound { .. } => Ok(None),
                 }
             })
