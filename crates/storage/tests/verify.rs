@@ -390,41 +390,100 @@ fn damage_to_the_last_record_before_the_next_file_is_known() {
         for in_body in [false, true] {
             let dir = scratch_dir();
             let store = factory(kind, dir.path()).unwrap().open(0).unwrap();
-            let key = |number: usize| [BUCKET, format!("key {number:02}").as_bytes()].concat();
             for number in 0..3 {
-                // Digits that lz4 cannot shorten by much, so that two records fill a file.
-                let mut random = Random::new(number as u64);
-                let body: Vec<u8> = (0..2500).map(|_| random.below(256) as u8).collect();
-                let (key, digest, tstamp_secs) = (key(number), digest_of(&body), NOW_SECS as u32);
-                let write = Write {
-                    key: &key,
-                    head: b"plain",
-                    body: &[&body],
-                    digest,
-                    tstamp_secs,
-                    expires_secs: 0,
-                    has_terms: false,
-                };
-                store.put(&write).unwrap();
+                // Two of these fill a file.
+                put_random(&*store, number, 2500);
             }
             store.sync(store.last_seq()).unwrap();
             // A kill: the copy has no hint files.
             let copy = scratch_dir();
             copy_dir(dir.path(), copy.path());
-            let mut files: Vec<_> = data_files(copy.path()).into_iter().map(|(path, _)| path).collect();
-            files.retain(|path| path.extension().is_some_and(|extension| extension == "data"));
+            let files = journal_files(copy.path());
             assert_eq!(files.len(), 3, "{files:?}");
             let bytes = fs::read(&files[1]).unwrap();
-            let name = key(1);
+            let name = key_of(1);
             let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
             flip(&files[1], (at + if in_body { 200 } else { 2 }) as u64 * 8);
             let place = format!("{kind:?}, body {in_body}");
             let report = verify(kind, copy.path());
             assert!(report.damaged > 0 && report.torn_bytes == 0, "{place}: {report:?}");
-            let ((values, _), complete) = answers(kind, copy.path(), (0..3).map(key)).unwrap();
-            assert!(values[&key(0)].is_ok() && values[&key(2)].is_ok(), "{place}");
-            assert!(values[&key(1)].is_err() || !complete, "{place}: silent");
+            let ((values, _), complete) = answers(kind, copy.path(), (0..3).map(key_of)).unwrap();
+            assert!(values[&key_of(0)].is_ok() && values[&key_of(2)].is_ok(), "{place}");
+            assert!(values[&key_of(1)].is_err() || !complete, "{place}: silent");
         }
+    }
+}
+
+fn key_of(number: usize) -> Vec<u8> {
+    [BUCKET, format!("key {number:02}").as_bytes()].concat()
+}
+
+/// Puts a value that lz4 cannot shorten by much.
+fn put_random(store: &dyn Backend, number: usize, length: usize) {
+    let mut random = Random::new(number as u64);
+    let body: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+    let (key, digest, tstamp_secs) = (key_of(number), digest_of(&body), NOW_SECS as u32);
+    let write =
+        Write { key: &key, head: b"plain", body: &[&body], digest, tstamp_secs, expires_secs: 0, has_terms: false };
+    store.put(&write).unwrap();
+}
+
+/// The data files in a directory, in the order of their ids.
+fn journal_files(dir: &Path) -> Vec<PathBuf> {
+    let files = data_files(dir).into_iter().map(|(path, _)| path);
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "data")).collect()
+}
+
+/// The inventory promises the length up to which the last file was synced.
+#[test]
+fn damage_to_a_promised_body_is_known() {
+    for kind in [StoreKind::Bitcask, StoreKind::Leveled] {
+        let dir = scratch_dir();
+        let store = factory(kind, dir.path()).unwrap().open(0).unwrap();
+        put_random(&*store, 0, 100);
+        put_random(&*store, 1, 100);
+        store.sync(store.last_seq()).unwrap();
+        for _ in 0..3 {
+            store.maintain(NOW_SECS).unwrap();
+        }
+        let copy = scratch_dir();
+        copy_dir(dir.path(), copy.path());
+        let [file] = &journal_files(copy.path())[..] else { panic!("one file") };
+        flip(file, (fs::metadata(file).unwrap().len() - 3) * 8);
+        let report = verify(kind, copy.path());
+        assert!(report.damaged > 0 && report.torn_bytes == 0, "{kind:?}: {report:?}");
+        let ((values, _), complete) = answers(kind, copy.path(), (0..2).map(key_of)).unwrap();
+        assert!(values[&key_of(0)].is_ok(), "{kind:?}");
+        assert!(values[&key_of(1)].is_err() || !complete, "{kind:?}: silent");
+    }
+}
+
+/// The output of a merge says nothing of the file that is written to meanwhile.
+#[test]
+fn a_torn_write_before_the_output_of_a_merge_stays_a_torn_write() {
+    for kind in [StoreKind::Bitcask, StoreKind::Leveled] {
+        let dir = scratch_dir();
+        let store = factory(kind, dir.path()).unwrap().open(0).unwrap();
+        for number in [0, 0, 1, 1, 0, 1] {
+            put_random(&*store, number, 2500);
+        }
+        put_random(&*store, 2, 10);
+        store.sync(store.last_seq()).unwrap();
+        let active = journal_files(dir.path()).pop().unwrap();
+        for _ in 0..20 {
+            store.maintain(NOW_SECS).unwrap();
+        }
+        let copy = scratch_dir();
+        copy_dir(dir.path(), copy.path());
+        let torn = copy.path().join(active.strip_prefix(dir.path()).unwrap());
+        assert!(store.status().merges > 0 && journal_files(copy.path()).last() > Some(&torn), "{kind:?}");
+        let mut bytes = fs::read(&torn).unwrap();
+        bytes.extend_from_within(bytes.len() - 20..);
+        fs::write(&torn, bytes).unwrap();
+        let report = verify(kind, copy.path());
+        assert!(report.damaged == 0 && report.torn_bytes == 20, "{kind:?}: {report:?}");
+        let ((values, _), complete) = answers(kind, copy.path(), (0..3).map(key_of)).unwrap();
+        assert!(complete && values.values().all(|value| matches!(value, Ok(Some(_)))), "{kind:?}");
     }
 }
 

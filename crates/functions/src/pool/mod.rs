@@ -83,7 +83,7 @@ struct Shared {
 }
 
 impl FunctionPool {
-    /// Creates a pool. It starts its threads when there is work for them.
+    /// Creates a pool. Only the thread that watches the others begins at once.
     pub fn new(runtime: Arc<dyn Runtime>, config: PoolConfig) -> Self {
         let shared = Arc::new(Shared {
             config,
@@ -93,6 +93,7 @@ impl FunctionPool {
             watcher: Watcher::default(),
             is_stopping: AtomicBool::new(false),
         });
+        shared.begin_watcher();
         Self { _users: Arc::new(Users(shared.clone())), shared }
     }
 

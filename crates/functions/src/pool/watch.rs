@@ -11,8 +11,8 @@ use tracing::{error, warn};
 /// The watcher needs no stack of an engine.
 const STACK_BYTES: usize = 256 << 10;
 
-/// The thread that finds stuck threads. It begins with the first work, and sleeps while there is
-/// none.
+/// The thread that finds stuck threads. It sleeps while there is no work. It begins with the pool,
+/// because a thread that gives way may bring the first work, and threads inherit that.
 #[derive(Default)]
 pub(super) struct Watcher {
     has_begun: Mutex<bool>,
@@ -25,12 +25,16 @@ pub(super) struct Watcher {
 impl Shared {
     /// Lets the watcher look from now on. Called when there is work.
     pub(super) fn wake_watcher(self: &Arc<Self>) {
-        if self.watcher.is_awake.swap(true, Ordering::SeqCst) {
-            return;
+        if !self.watcher.is_awake.swap(true, Ordering::SeqCst) {
+            self.begin_watcher();
+            self.watcher.wake.notify_one();
         }
+    }
+
+    /// Starts the watcher, unless it has begun.
+    pub(super) fn begin_watcher(self: &Arc<Self>) {
         let mut has_begun = self.watcher.has_begun.lock();
         if *has_begun {
-            self.watcher.wake.notify_one();
             return;
         }
         let shared = self.clone();

@@ -10,6 +10,7 @@ use ombak_runtime::TokioRuntime;
 use ombak_storage::{MemoryConfig, MemoryFactory};
 use ombak_types::{Bucket, Object, Sibling};
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 pub(crate) struct Node {
     pub(crate) kv: Kv,
@@ -113,4 +114,111 @@ async fn objects_are_read_together_up_to_a_bound_of_their_bytes() {
     let read = node.inner().on_thread(soon(), |worker| async move { worker.read(&inputs(0..4), soon()).await });
     let read = read.await.unwrap();
     assert_eq!(read.len(), 2, "the second one passes the bound of 1 MiB");
+}
+
+/// Says when it is dropped.
+struct Dropped(Option<oneshot::Sender<()>>);
+
+impl Dropped {
+    fn new() -> (Self, oneshot::Receiver<()>) {
+        let (tell, told) = oneshot::channel();
+        (Self(Some(tell)), told)
+    }
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        // The test may have ended.
+        self.0.take().map(|tell| tell.send(()));
+    }
+}
+
+#[tokio::test]
+async fn work_ends_when_nobody_waits_for_it() {
+    let node = Node::open(JobsConfig { threads: 1, ..JobsConfig::default() });
+    let (begin, begun) = oneshot::channel();
+    let (held, dropped) = Dropped::new();
+    let inner = node.inner().clone();
+    let waits = tokio::spawn(async move {
+        let work = |_| async move {
+            let _held = held;
+            begin.send(()).unwrap();
+            std::future::pending::<Result<(), PartError>>().await
+        };
+        inner.on_thread(soon(), work).await
+    });
+    begun.await.unwrap();
+    waits.abort();
+    dropped.await.unwrap();
+}
+
+#[tokio::test]
+async fn work_that_waits_for_a_thread_goes_with_its_waiter() {
+    let node = Node::open(JobsConfig { threads: 1, ..JobsConfig::default() });
+    let (open, gate) = std::sync::mpsc::sync_channel::<()>(1);
+    let (begin, begun) = oneshot::channel();
+    let inner = node.inner().clone();
+    let first = tokio::spawn(async move {
+        let work = |_| async move {
+            begin.send(()).unwrap();
+            gate.recv().unwrap();
+            Ok(())
+        };
+        inner.on_thread(soon(), work).await
+    });
+    begun.await.unwrap();
+    let (held, dropped) = Dropped::new();
+    let second = node.inner().on_thread(Instant::now() + Duration::from_millis(20), |_| async move {
+        let _held = held;
+        Ok(())
+    });
+    assert_eq!(second.await, Err(PartError::Failed(Failure::Timeout)));
+    dropped.await.unwrap();
+    assert!(!first.is_finished());
+    open.send(()).unwrap();
+    assert_eq!(first.await.unwrap(), Ok(()));
+}
+
+#[tokio::test]
+async fn work_that_panics_is_lost_and_its_thread_goes_on() {
+    let node = Node::open(JobsConfig { threads: 1, ..JobsConfig::default() });
+    let broken = node.inner().on_thread(soon(), |_| async { panic!("on purpose") });
+    let lost: Result<(), PartError> = broken.await;
+    assert!(matches!(&lost, Err(PartError::Lost(Error::Storage(_)))), "{lost:?}");
+    let encoded = SentPiece::Encoded(Box::new(|| panic!("on purpose")));
+    let lost = node.jobs.local_parts().read(encoded, soon()).await;
+    assert!(matches!(&lost, Err(PartError::Lost(Error::Storage(_)))), "{lost:?}");
+    assert_eq!(node.inner().on_thread(soon(), |_| async { Ok(7) }).await, Ok(7));
+}
+
+/// A turn that ended with its waiter would let any number of pieces be under way.
+#[tokio::test]
+async fn a_turn_lasts_as_long_as_the_work() {
+    let node = Node::open(JobsConfig { parts_at_once_max: 1, threads: 1, ..JobsConfig::default() });
+    node.fill(1).await;
+    let (open, gate) = std::sync::mpsc::sync_channel::<()>(1);
+    let (begin, begun) = oneshot::channel();
+    let inner = node.inner().clone();
+    tokio::spawn(async move {
+        let work = |_| async move {
+            begin.send(()).unwrap();
+            gate.recv().unwrap();
+            Ok(())
+        };
+        inner.on_thread(soon(), work).await
+    });
+    begun.await.unwrap();
+    // The piece has its turn, and waits for the thread.
+    let late = node.jobs.local_parts().piece_as(piece_of(inputs(0..1), soon()), |piece| piece);
+    let late = tokio::spawn(late);
+    while node.inner().counts.pieces_active.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(node.inner().turns.available_permits(), 0);
+    late.abort();
+    // What waits is dropped at once, and its turn with it.
+    while node.inner().turns.available_permits() == 0 {
+        tokio::task::yield_now().await;
+    }
+    open.send(()).unwrap();
 }
