@@ -266,6 +266,7 @@ fn stage(index: usize, phase: &Phase, limits: &RunLimits) -> Stage {
         Stage::Parts(PartStage::of_phase(index))
     } else {
         let mut stage = ReduceStage::new(index, phase.batching());
+        stage.takes_each_alone = matches!(phase, Phase::Reduce { function, .. } if function.takes_each_alone());
         let is_script = matches!(phase, Phase::Reduce { function: Reducer::Script(_), .. });
         stage.call_bytes_max = (is_script && !stage.batching.only_once).then_some(limits.script_call_bytes_max);
         Stage::Reduce(stage)

@@ -59,6 +59,12 @@ const REGROUPABLE: &[&str] =
     &["Riak.reduceSum", "Riak.reduceMin", "Riak.reduceMax", "Riak.reduceSort", "Riak.reduceNumericSort"];
 
 impl Reducer {
+    /// Whether the function need not get the results of its last call again; see
+    /// [`ReduceFunction::takes_each_alone`].
+    pub(crate) const fn takes_each_alone(&self) -> bool {
+        matches!(self, Self::Native(function) if function.takes_each_alone())
+    }
+
     /// Whether reducing parts first is known to give the same result. A user's function may look at
     /// how often it is called, so it is reduced in parts only if somebody asks.
     pub fn is_regroupable(&self) -> bool {

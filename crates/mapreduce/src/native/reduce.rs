@@ -29,6 +29,14 @@ pub enum ReduceFunction {
     IndexIdentity,
 }
 
+impl ReduceFunction {
+    /// Whether the function makes one value of each, whatever the others are, and leaves a value
+    /// that it has made as it is. Then it need not get the results of its last call again.
+    pub(crate) const fn takes_each_alone(self) -> bool {
+        matches!(self, Self::Identity | Self::StringToInteger | Self::IndexIdentity)
+    }
+}
+
 /// A term as the key of a sum, in the order of terms.
 #[derive(PartialEq)]
 struct Key(Term);

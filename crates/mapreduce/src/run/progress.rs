@@ -60,8 +60,9 @@ impl JobRun {
             return false;
         }
         stage.is_done = true;
-        let results = std::mem::take(&mut stage.state);
-        self.hand_over(Some(phase), index + 1, results);
+        for results in stage.take_results() {
+            self.hand_over(Some(phase), index + 1, results);
+        }
         true
     }
 

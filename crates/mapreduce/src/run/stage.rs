@@ -93,8 +93,11 @@ impl PartStage {
 pub(super) struct ReduceStage {
     pub(super) phase: usize,
     pub(super) batching: Batching,
-    /// The results of the last call.
-    pub(super) state: Values,
+    /// Whether no call gets the results of the one before it.
+    pub(super) takes_each_alone: bool,
+    /// The results of the last call, or of all calls if none gets those of the one before it.
+    results: Vec<Values>,
+    results_bytes: usize,
     /// Values that no call has got, in the order in which they came.
     batches: VecDeque<Values>,
     /// How many bytes of new values a call gets, if that is bounded.
@@ -132,7 +135,7 @@ impl ReduceStage {
 
     /// The bytes of all that the stage holds.
     pub(super) fn bytes(&self) -> usize {
-        self.state.bytes() + self.values_bytes + self.call_bytes.unwrap_or(0)
+        self.results_bytes + self.values_bytes + self.call_bytes.unwrap_or(0)
     }
 
     /// Whether there is enough for a call before the last one.
@@ -143,7 +146,8 @@ impl ReduceStage {
 
     /// Begins a call: what the function gets, the results of the last call first.
     pub(super) fn begin_call(&mut self) -> Vec<Values> {
-        let mut list = vec![std::mem::take(&mut self.state)];
+        let mut list = if self.takes_each_alone { Vec::new() } else { self.take_results() };
+        let old_bytes = list.iter().map(Values::bytes).sum::<usize>();
         let (mut count, mut bytes) = (0, 0);
         while let Some(next) = self.batches.front() {
             if count > 0 && self.call_bytes_max.is_some_and(|bytes_max| bytes + next.bytes() > bytes_max) {
@@ -152,7 +156,7 @@ impl ReduceStage {
             (count, bytes) = (count + next.len(), bytes + next.bytes());
             list.extend(self.batches.pop_front());
         }
-        self.call_bytes = Some(list[0].bytes() + bytes);
+        self.call_bytes = Some(old_bytes + bytes);
         self.was_called = true;
         self.values_count -= count;
         self.values_bytes -= bytes;
@@ -161,8 +165,15 @@ impl ReduceStage {
 
     /// Takes the results of the call.
     pub(super) fn end_call(&mut self, results: Values) {
-        self.state = results;
+        self.results_bytes += results.bytes();
+        self.results.push(results);
         self.call_bytes = None;
+    }
+
+    /// Takes the results of the phase so far.
+    pub(super) fn take_results(&mut self) -> Vec<Values> {
+        self.results_bytes = 0;
+        std::mem::take(&mut self.results)
     }
 }
 

@@ -47,7 +47,7 @@ fn attempt_of(order: &Order) -> Attempt {
 }
 
 fn jobs() -> impl Strategy<Value = Vec<Phase>> {
-    use ReduceFunction::{CountInputs, SetUnion, Sort};
+    use ReduceFunction::{CountInputs, Identity, SetUnion, Sort};
     let keep = any::<bool>();
     prop_oneof![
         Just(Vec::new()),
@@ -55,6 +55,8 @@ fn jobs() -> impl Strategy<Value = Vec<Phase>> {
         keep.prop_map(|keep| vec![reduce(CountInputs, keep)]),
         (keep, keep).prop_map(|(a, b)| vec![map(a), reduce(CountInputs, b)]),
         (keep, keep).prop_map(|(a, b)| vec![reduce(SetUnion, a), map(b)]),
+        (keep, keep).prop_map(|(a, b)| vec![map(a), reduce(Identity, b), reduce(CountInputs, true)]),
+        keep.prop_map(|keep| vec![reduce(Identity, keep), map(true)]),
         (keep, keep, keep).prop_map(|(a, b, c)| vec![map(a), map(b), reduce(Sort, c)]),
         (keep, keep, keep).prop_map(|(a, b, c)| vec![map(a), reduce(Sort, b), map(c), reduce(CountInputs, true)]),
         keep.prop_map(|keep| vec![
@@ -94,7 +96,7 @@ fn a_reduce_phase_without_inputs_is_called_once() {
     for source in [Source::Keys, Source::Shares(0)] {
         let mut run = JobRun::new(&job, source, RunLimits::default());
         run.end_keys();
-        assert_eq!(orders(&mut run), [Order::Reduce { phase: 1, values: vec![Values::default()] }]);
+        assert_eq!(orders(&mut run), [Order::Reduce { phase: 1, values: vec![] }]);
         run.reduced(1, Ok(vec![Term::Int(0)].into()));
         let given = Order::Give { phase: 1, values: vec![Term::Int(0)] };
         assert_eq!(orders(&mut run), [given, Order::End(Ok(()))]);
@@ -286,4 +288,34 @@ fn results_are_reduced_before_they_travel_only_where_that_changes_nothing() {
         let Order::Run { prereduce, .. } = &orders(&mut run)[0] else { panic!("no part") };
         assert_eq!(*prereduce, expected, "{phases:?}");
     }
+}
+
+/// A list of results that grew with each call and was copied for it would cost the square of its
+/// length.
+#[test]
+fn a_function_that_takes_each_value_alone_gets_it_once() {
+    let strings = reduce(ReduceFunction::StringToInteger, true);
+    let limits = RunLimits { reduce_values_min: 1, ..RunLimits::default() };
+    let mut run = JobRun::new(&job(vec![map(false), strings]), Source::Shares(2), limits);
+    let mut given = Vec::new();
+    let mut pending = orders(&mut run);
+    let mut number = 0;
+    while let Some(order) = pending.pop() {
+        match order {
+            Order::Run { attempt, .. } => {
+                number += 1;
+                run.part_done(attempt, vec![Term::Int(number)].into(), None);
+            }
+            Order::Reduce { phase, values } => {
+                let values = Values::concat(values);
+                assert_eq!(values.len(), 1);
+                run.reduced(phase, Ok(values.into()));
+            }
+            Order::Give { values, .. } => given.extend(values),
+            other => assert_eq!(other, Order::End(Ok(()))),
+        }
+        pending.extend(orders(&mut run));
+    }
+    given.sort_by(|a, b| crate::term::order(a, b));
+    assert_eq!(given, [Term::Int(1), Term::Int(2)]);
 }
