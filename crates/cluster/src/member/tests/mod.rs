@@ -17,10 +17,11 @@ mod version_1;
 mod version_2;
 
 use super::*;
-use crate::{Detection, Liveness, NodeParts, RequestOutcome, Speaks};
+use crate::{Detection, Liveness, NodeParts, RequestOutcome, Speaks, StartError};
 use bytes::Bytes;
-use ombak_kv::{GetOptions, GetReply, GetRequest, KvConfig, PutOptions, PutRequest};
+use ombak_kv::{GetOptions, GetReply, GetRequest, KvConfig, OpenError, PutOptions, PutRequest};
 use ombak_metadata::Timing;
+use ombak_node_files::NodeFileError;
 use ombak_peer::handshake::Secret;
 use ombak_runtime::TcpNetwork;
 use ombak_storage::fs::RealFs;
@@ -136,8 +137,17 @@ impl Place {
         }
     }
 
+    /// Starts the node. A task of the node before it may keep the directory for a moment.
     async fn start(&self) -> MemberNode {
-        self.try_start().await.unwrap()
+        let give_up_at = Instant::now() + PATIENCE;
+        loop {
+            match self.try_start().await {
+                Err(error) if is_in_use(&error) && Instant::now() < give_up_at => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                started => return started.unwrap(),
+            }
+        }
     }
 
     async fn try_start(&self) -> Result<MemberNode, MemberStartError> {
@@ -189,6 +199,12 @@ async fn cluster(count: usize) -> (Vec<Place>, Vec<MemberNode>) {
 }
 
 /// Stops a node, so that its directory is free for another start.
+/// Whether another node has the directory.
+fn is_in_use(error: &MemberStartError) -> bool {
+    let MemberStartError::Node(StartError::Engine(OpenError::Files(error))) = error else { return false };
+    matches!(error, NodeFileError::InUse(_))
+}
+
 async fn end(node: MemberNode) {
     node.stop().await;
 }
