@@ -46,7 +46,7 @@ impl Running {
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.shared.is_stopping.load(Ordering::Relaxed)
+        self.shared.is_stopping()
     }
 
     /// Says that a call begins, and when it has to be over.

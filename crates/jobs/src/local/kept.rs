@@ -48,7 +48,7 @@ impl KeptKeys {
     /// lock.
     pub(super) fn keep(&mut self, share: Share, keys: Kept, now: Instant) -> Vec<Kept> {
         let over: Vec<Share> = self.shares.iter().filter(|(_, kept)| kept.deadline <= now).map(|(s, _)| *s).collect();
-        let mut dropped: Vec<Kept> = over.into_iter().chain([share]).filter_map(|share| self.remove(share)).collect();
+        let mut dropped: Vec<Kept> = over.into_iter().chain([share]).filter_map(|share| self.take(share)).collect();
         if self.bytes + keys.bytes <= BYTES_MAX {
             self.bytes += keys.bytes;
             self.shares.insert(share, keys);
@@ -58,18 +58,14 @@ impl KeptKeys {
         dropped
     }
 
-    /// Takes the keys of a share.
-    pub(super) fn take(&mut self, share: Share) -> Option<Kept> {
-        self.remove(share)
-    }
-
     /// Takes what is kept for a job, to be dropped without the lock.
     pub(super) fn forget(&mut self, job: u128) -> Vec<Kept> {
         let shares: Vec<Share> = self.shares.range((job, 0)..=(job, u32::MAX)).map(|(share, _)| *share).collect();
-        shares.into_iter().filter_map(|share| self.remove(share)).collect()
+        shares.into_iter().filter_map(|share| self.take(share)).collect()
     }
 
-    fn remove(&mut self, share: Share) -> Option<Kept> {
+    /// Takes the keys of a share.
+    pub(super) fn take(&mut self, share: Share) -> Option<Kept> {
         let kept = self.shares.remove(&share)?;
         self.bytes -= kept.bytes;
         Some(kept)

@@ -2,7 +2,7 @@
 
 use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PhaseOfPart};
-use ombak_mapreduce::{Phase, Reducer, Values, bytes_held};
+use ombak_mapreduce::{Phase, Reducer, Values};
 use ombak_types::etf::Term;
 use std::time::Instant;
 
@@ -11,8 +11,7 @@ const REDUCED_AT_ONCE: usize = 1000;
 
 /// What a piece has given so far.
 pub(super) struct Results {
-    values: Vec<Term>,
-    bytes: usize,
+    values: Values,
     bytes_max: usize,
     job: u128,
     reducer: Option<(usize, Reducer, Term)>,
@@ -29,21 +28,12 @@ impl Results {
             }
             _ => None,
         };
-        Self {
-            values: Vec::new(),
-            bytes: 0,
-            bytes_max,
-            job: request.job,
-            reducer,
-            reduced: 0,
-            deadline: request.deadline,
-        }
+        Self { values: Values::default(), bytes_max, job: request.job, reducer, reduced: 0, deadline: request.deadline }
     }
 
     pub(super) async fn add(&mut self, worker: &Worker, values: Vec<Term>) -> Result<(), PartError> {
-        self.bytes += values.iter().map(bytes_held).sum::<usize>();
-        self.values.extend(values);
-        if self.bytes >= self.bytes_max || self.values.len() - self.reduced >= REDUCED_AT_ONCE {
+        self.values.append(values.into());
+        if self.is_full() || self.values.len() - self.reduced >= REDUCED_AT_ONCE {
             self.reduce(worker).await?;
         }
         Ok(())
@@ -51,12 +41,12 @@ impl Results {
 
     /// Whether the piece is large enough.
     pub(super) const fn is_full(&self) -> bool {
-        self.bytes >= self.bytes_max
+        self.values.bytes() >= self.bytes_max
     }
 
     pub(super) async fn finish(mut self, worker: &Worker) -> Result<Values, PartError> {
         self.reduce(worker).await?;
-        Ok(self.values.into())
+        Ok(self.values)
     }
 
     /// Reduces what was not reduced yet. A phase that has no values is not called.
@@ -65,10 +55,9 @@ impl Results {
         if self.values.len() == self.reduced {
             return Ok(());
         }
-        let values = std::mem::take(&mut self.values);
-        self.values = worker.reduce((self.job, *number), function, arg, values, self.deadline).await?;
+        let values = std::mem::take(&mut self.values).into_list();
+        self.values = worker.reduce((self.job, *number), function, arg, values, self.deadline).await?.into();
         self.reduced = self.values.len();
-        self.bytes = self.values.iter().map(bytes_held).sum();
         Ok(())
     }
 }

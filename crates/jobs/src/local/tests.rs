@@ -6,11 +6,17 @@ use crate::{Jobs, NoPartNodes};
 use bytes::Bytes;
 use ombak_kv::{KvConfig, PutOptions, PutRequest, head_terms};
 use ombak_mapreduce::{Input, Job, Phase};
-use ombak_runtime::TokioRuntime;
+use ombak_runtime::{OtherClocks, TokioRuntime};
 use ombak_storage::{MemoryConfig, MemoryFactory};
 use ombak_types::{Bucket, Object, Sibling};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Node {
     pub(crate) kv: Kv,
@@ -20,10 +26,14 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn open(config: JobsConfig) -> Self {
+        Self::open_in(config, Arc::new(TokioRuntime))
+    }
+
+    fn open_in(config: JobsConfig, runtime: Arc<dyn Runtime>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let backend = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let mut kv_config = KvConfig::new("riak@127.0.0.1", dir.path(), backend);
-        (kv_config.ring_size, kv_config.runtime) = (8, Arc::new(TokioRuntime));
+        (kv_config.ring_size, kv_config.runtime) = (8, runtime);
         let kv = Kv::open(kv_config).unwrap();
         let jobs = Jobs::new(kv.clone(), config, Arc::new(NoPartNodes));
         Self { kv, jobs, _dir: dir }
@@ -149,13 +159,13 @@ async fn work_ends_when_nobody_waits_for_it() {
     });
     begun.await.unwrap();
     waits.abort();
-    dropped.await.unwrap();
+    timeout(PATIENCE, dropped).await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn work_that_waits_for_a_thread_goes_with_its_waiter() {
     let node = Node::open(JobsConfig { threads: 1, ..JobsConfig::default() });
-    let (open, gate) = std::sync::mpsc::sync_channel::<()>(1);
+    let (open, gate) = sync_channel::<()>(1);
     let (begin, begun) = oneshot::channel();
     let inner = node.inner().clone();
     let first = tokio::spawn(async move {
@@ -173,7 +183,7 @@ async fn work_that_waits_for_a_thread_goes_with_its_waiter() {
         Ok(())
     });
     assert_eq!(second.await, Err(PartError::Failed(Failure::Timeout)));
-    dropped.await.unwrap();
+    timeout(PATIENCE, dropped).await.unwrap().unwrap();
     assert!(!first.is_finished());
     open.send(()).unwrap();
     assert_eq!(first.await.unwrap(), Ok(()));
@@ -194,31 +204,29 @@ async fn work_that_panics_is_lost_and_its_thread_goes_on() {
 /// A turn that ended with its waiter would let any number of pieces be under way.
 #[tokio::test]
 async fn a_turn_lasts_as_long_as_the_work() {
-    let node = Node::open(JobsConfig { parts_at_once_max: 1, threads: 1, ..JobsConfig::default() });
-    node.fill(1).await;
-    let (open, gate) = std::sync::mpsc::sync_channel::<()>(1);
-    let (begin, begun) = oneshot::channel();
-    let inner = node.inner().clone();
-    tokio::spawn(async move {
-        let work = |_| async move {
-            begin.send(()).unwrap();
-            gate.recv().unwrap();
-            Ok(())
-        };
-        inner.on_thread(soon(), work).await
+    let (open, opened) = sync_channel::<()>(1);
+    let (opened, has_begun) = (Mutex::new(opened), Arc::new(AtomicBool::new(false)));
+    let begun = has_begun.clone();
+    // A piece looks at the clock first, and waits there until the other end of the channel is gone.
+    let clocks = OtherClocks::of(Arc::new(TokioRuntime)).with_monotonic_clock(move || {
+        if thread::current().name() == Some("ombak-job") {
+            begun.store(true, Ordering::SeqCst);
+            opened.lock().recv().unwrap_err();
+        }
+        Instant::now()
     });
-    begun.await.unwrap();
-    // The piece has its turn, and waits for the thread.
-    let late = node.jobs.local_parts().piece_as(piece_of(inputs(0..1), soon()), |piece| piece);
-    let late = tokio::spawn(late);
-    while node.inner().counts.pieces_active.get() == 0 {
+    let node = Node::open_in(JobsConfig { parts_at_once_max: 1, ..JobsConfig::default() }, Arc::new(clocks));
+    node.fill(1).await;
+    let parts = node.jobs.local_parts();
+    let piece = tokio::spawn(parts.piece_as(piece_of(inputs(0..1), soon()), |piece| piece));
+    while !has_begun.load(Ordering::SeqCst) {
         tokio::task::yield_now().await;
     }
-    assert_eq!(node.inner().turns.available_permits(), 0);
-    late.abort();
-    // What waits is dropped at once, and its turn with it.
+    piece.abort();
+    assert!(piece.await.unwrap_err().is_cancelled());
+    assert_eq!(node.inner().turns.available_permits(), 0, "the work goes on");
+    drop(open);
     while node.inner().turns.available_permits() == 0 {
         tokio::task::yield_now().await;
     }
-    open.send(()).unwrap();
 }

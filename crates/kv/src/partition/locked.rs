@@ -194,7 +194,8 @@ impl<'a> Locked<'a> {
         if partition.actors.has_forgotten_event(local_clock, &incoming.clock) {
             partition.raise_floor();
         }
-        if local_clock.is_some_and(|local| local.descends(&incoming.clock)) {
+        let is_seen = local_clock.is_some_and(|local| local.descends(&incoming.clock));
+        if is_seen {
             // An answer may show the values, the digest covers them, and copies with equal clocks
             // may differ.
             self.load()?;
@@ -203,7 +204,9 @@ impl<'a> Locked<'a> {
         let Some(mut local) = self.local else {
             return store_copy(partition, self.key, incoming, replaced, rules);
         };
-        let timer = MergeTimer::start(rules.deadline);
+        // A version that replaces the local one is no merge, and needs no look at the clock.
+        let may_combine = is_seen || !incoming.clock.descends(&local.clock);
+        let timer = may_combine.then(|| MergeTimer::start(rules.deadline)).flatten();
         let merged = local.merge(incoming);
         let combined_in = timer.filter(|_| merged == Merged::Combined).map(MergeTimer::stop);
         if is_broken(BrokenRule::ReplicasKeepSiblings) {

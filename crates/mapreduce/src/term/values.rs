@@ -43,6 +43,12 @@ impl Values {
         self.list
     }
 
+    /// Adds values at the end.
+    pub fn append(&mut self, mut values: Self) {
+        self.bytes += values.bytes;
+        self.list.append(&mut values.list);
+    }
+
     /// The same values in batches of at most `bytes_max`, or of one value that is larger.
     pub(crate) fn in_batches(self, bytes_max: usize) -> Vec<Self> {
         if self.bytes <= bytes_max {
@@ -96,5 +102,8 @@ mod tests {
         }
         assert_eq!(Values::concat(vec![Values::default(), numbers(0..2), numbers(2..3)]), numbers(0..3).into_list());
         assert_eq!(Values::concat(Vec::new()), []);
+        let mut both = numbers(0..4);
+        both.append(numbers(4..10));
+        assert_eq!(both, all);
     }
 }

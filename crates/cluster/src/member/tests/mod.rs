@@ -198,13 +198,13 @@ async fn cluster(count: usize) -> (Vec<Place>, Vec<MemberNode>) {
     (places, nodes)
 }
 
-/// Stops a node, so that its directory is free for another start.
 /// Whether another node has the directory.
 fn is_in_use(error: &MemberStartError) -> bool {
     let MemberStartError::Node(StartError::Engine(OpenError::Files(error))) = error else { return false };
     matches!(error, NodeFileError::InUse(_))
 }
 
+/// Stops a node, so that its directory is soon free for another start.
 async fn end(node: MemberNode) {
     node.stop().await;
 }

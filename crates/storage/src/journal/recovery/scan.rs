@@ -133,14 +133,16 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         let mut kept = report.end;
         let mut torn = 0;
         let synced_end = self.synced_end(file, report, extent);
+        let was_synced = |offset: u64, length: u64| {
+            offset >= report.end && offset < synced_end || extent.covers(offset, length, report.synced_to)
+        };
         if extent.has_record_beyond(length) {
             file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
             tracing::error!(file = %file.path().display(), length, "the file was longer: what its end held is unknown");
         }
         for (offset, header) in &report.corrupt_bodies {
             let end = offset + header.total_len();
-            let is_corrupt = *offset < synced_end && *offset >= report.end
-                || extent.covers(*offset, header.total_len(), report.synced_to);
+            let is_corrupt = was_synced(*offset, header.total_len());
             if is_corrupt && !P::keeps_unreadable_versions() {
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
                 kept = kept.max(end);
@@ -155,7 +157,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
             }
         }
         for (offset, length) in &report.damage {
-            if *offset >= report.end && *offset < synced_end || extent.covers(*offset, *length, report.synced_to) {
+            if was_synced(*offset, *length) {
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
                 kept = kept.max(offset + length);
                 tracing::error!(file = %file.path().display(), offset, length, "unreadable: what lay there is unknown");

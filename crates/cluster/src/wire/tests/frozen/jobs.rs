@@ -2,10 +2,9 @@
 
 use super::*;
 use ombak_jobs::{PartAnswer, PartRequest, PartWork, PhaseOfPart};
-use ombak_mapreduce::Values;
 use ombak_mapreduce::{
     Failure, Input, KeyFilter, LinkMatch, MapFunction, Mapper, Phase, PhaseFailure, ReduceFunction, Reducer,
-    ScriptSource, from_json,
+    ScriptSource, Values, from_json,
 };
 use ombak_types::etf::Term;
 use serde_json::json;
