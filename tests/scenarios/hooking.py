@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from properties import everywhere, props, set_props
-from world import Pb, World, ask, equal, key_path, message, put, values, wait_for
+from world import Pb, World, ask, clock, equal, key_path, message, put, values, wait_for
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
 MISBEHAVING = """
@@ -67,11 +67,17 @@ def verify_commit_hooks():
         hook(world, "changed", {"precommit": [{"name": "upperCase"}]})
         equal(put(world[1], "changed", "k", "v"), (204, ""), "a put that the hook changes")
         equal(values(world[2], "changed", "k"), ["V"], "what the hook has made of the value")
+        equal(put(world[1], "changed", "special", "v", query="?w=3"), (204, ""), "a put before the hook refuses its key")
         hook(world, "changed", {"precommit": [{"name": "silent"}]})
         equal(put(world[1], "changed", "k", "w"), (204, ""), "a put of a key that the hook allows")
-        equal(put(world[1], "changed", "special", "w"), (403, "PUT aborted by pre-commit hook.\n"), "a refusal")
-        equal(ask(world[1], "DELETE", key_path("changed", "special"), headers={"X-Riak-Vclock": ""})[0] in (204, 403, 404),
-              True, "a delete of a key that the hook refuses")
+        refusal = (403, "PUT aborted by pre-commit hook.\n")
+        equal(put(world[1], "changed", "special", "w"), refusal, "a refusal")
+        for headers in (None, {"X-Riak-Vclock": clock(world[2], "changed", "special")}):
+            status, _, body = ask(world[1], "DELETE", key_path("changed", "special"), headers=headers)
+            equal((status, body.decode()), refusal, "a delete of a key that the hook refuses")
+        with Pb(world[3]) as pb:
+            equal(pb.error(13, [(1, "changed"), (2, "special")]), "precommit_fail", "such a delete over Protocol Buffers")
+        equal(values(world[2], "changed", "special", query="?r=3"), ["V"], "what the hook did not let delete")
 
         for name, status in [("number", 500), ("nothing", 500), ("endless", 403), ("greedy", 403), ("broken", 403),
                              ("unknown", 403)]:
@@ -82,7 +88,7 @@ def verify_commit_hooks():
         status, body = put(world[2], "bad", "k", "v")
         equal((status, "m,f" in body), (403, True), "a put with a hook in Erlang")
         equal(values(world[1], "bad", "k"), [], "what the refused puts left")
-        equal(sum(stat(member, "precommit_fail") for member in world.all()) >= 11, True, "the refusals are counted")
+        equal(sum(stat(member, "precommit_fail") for member in world.all()) >= 14, True, "the refusals are counted")
 
         hook(world, "announced", {"postcommit": [{"name": "announce"}]})
         equal(put(world[3], "announced", "k", "v"), (204, ""), "a put with a post-commit hook")

@@ -1,6 +1,8 @@
 """Scenarios of requests over both interfaces, on a cluster of five nodes."""
 import json
 
+import datatypes
+from properties import everywhere, props, set_props
 from world import Pb, ask, clock, equal, key_path, message, put, values, wait_for
 
 N = 3
@@ -44,27 +46,66 @@ def pr_pw(world):
     equal(values(world[1], "pr", key, query="?pr=3"), ["v"], "all primaries")
 
 
+def of_data_type(kind, body, *operation):
+    headers = {"Content-Type": "application/json"}
+    fields = [(1, datatypes.BUCKET), (3, kind)]
+    return datatypes.place(kind, ""), ("POST", body, headers), fields, (82, (5, message(*operation)), 14), (80, 12)
+
+
+# What `node_confirms` is an option of. For HTTP: the path without the key; method, body and headers of a
+# write. For Protocol Buffers: the fields of each request besides the key; the code of a write, its own
+# field and the tag of the option; the code of a read and the tag of the option.
+CONFIRMED = {
+    "an object": ("/buckets/nc/keys/", ("PUT", b"v", {}), [(1, "nc")], (11, (4, message((1, "v"))), 17), (9, 14)),
+    "a counter of Riak 1.4": ("/buckets/counted/counters/", ("POST", b"1", {}), [(1, "counted")],
+                              (50, (3, datatypes.zigzag(1)), 8), (52, 7)),
+    "a counter": of_data_type("counter", b"1", (1, message((1, datatypes.zigzag(1))))),
+    "a set": of_data_type("set", b'{"add": "a"}', (2, message((1, "a")))),
+    "a map": of_data_type("map", b'{"update": {"f_flag": "enable"}}', (3, message((2, message((1, message((1, "f"), (2, 4))), (5, 1)))))),
+}
+
+
+def confirmed(member, what, key, confirms):
+    """Writes and reads a key that so many nodes have to confirm. Returns the outcomes of the write and the
+    read over HTTP, and of those over Protocol Buffers."""
+    path, (method, body, headers), fields, (write, content, write_tag), (read, read_tag) = CONFIRMED[what]
+    path += f"{key}?node_confirms={confirms}"
+
+    def outcome_over_http(method, *rest):
+        status, _, said = ask(member, method, path, *rest)
+        return (status, said.decode()) if status >= 300 else status
+
+    def outcome_over_pb(code, *more):
+        with Pb(member) as pb:
+            answer, found = pb.ask(code, [*fields, (2, key), *more])
+        return dict(found)[1].decode() if answer == 0 else answer
+
+    return (outcome_over_http(method, body, headers), outcome_over_http("GET"),
+            outcome_over_pb(write, content, (write_tag, confirms)), outcome_over_pb(read, (read_tag, confirms)))
+
+
 def verify_put_opt_node_confirms(world):
-    """`node_confirms` as an option of a request counts nodes, over both interfaces."""
-    equal(put(world[1], "nc", "k", "v", query="?node_confirms=3"), (204, ""), "three nodes")
-    with Pb(world[2]) as pb:
-        fields = [(1, "nc"), (2, "k2"), (4, message((1, "v"))), (17, 3)]
-        equal(pb.ask(11, fields)[0], 12, "three nodes")
-        equal(pb.ask(9, [(1, "nc"), (2, "k2"), (14, 3)])[0], 10, "three nodes read")
+    """`node_confirms` as an option of a request counts nodes, over both interfaces, for objects, counters
+    and data types."""
+    datatypes.create_types(world)
+    equal(set_props(world[1], "counted", {"allow_mult": True}), (204, ""), "a property")
+    everywhere(world, "the property", lambda member: props(member, "counted")["allow_mult"])
+    done = {what: (204, 200, write + 1, read + 1) for what, (*_, (write, *_), (read, _)) in CONFIRMED.items()}
+    equal({what: confirmed(world[1], what, "k", 3) for what in CONFIRMED}, done, "three nodes")
     for number in (3, 4, 5):
         world.kill(number)
     up = {world[1].name, world[2].name}
     wait_for("the nodes are missed", lambda: world.ups(1) == up and world.ups(2) == up, 60)
-    equal(put(world[1], "nc", "k3", "v", query="?node_confirms=2"), (204, ""), "two nodes")
-    # The second node may not have answered yet when the failure is certain.
-    refused = put(world[1], "nc", "k3", "w", query="?node_confirms=3")
-    texts = {(503, f"node_confirms-value unsatisfied: {got}/3\n") for got in (1, 2)}
-    equal(refused in texts, True, f"more nodes than are up: {refused}")
-    with Pb(world[1]) as pb:
-        fields = [(1, "nc"), (2, "k3"), (4, message((1, "w"))), (17, 3)]
-        refused = pb.error(11, fields)
-        texts = {f"{{node_confirms_val_unsatisfied,3,{got}}}" for got in (1, 2)}
-        equal(refused in texts, True, f"more nodes than are up: {refused}")
+    equal({what: confirmed(world[1], what, "k2", 2) for what in CONFIRMED}, done, "two nodes")
+    few = "{insufficient_nodes,2,need,3}"
+    for what in CONFIRMED:
+        written, read, written_over_pb, read_over_pb = confirmed(world[1], what, "k2", 3)
+        # The second node may not have answered yet when the failure is certain.
+        equal(written in {(503, f"node_confirms-value unsatisfied: {got}/3\n") for got in (1, 2)}, True,
+              f"a write of {what} that more nodes than are up have to confirm: {written}")
+        equal(written_over_pb in {f"{{node_confirms_val_unsatisfied,3,{got}}}" for got in (1, 2)}, True,
+              f"a write of {what} that more nodes than are up have to confirm: {written_over_pb}")
+        equal((read, read_over_pb), ((500, f"Error:\n{few}\n"), few), f"a read of {what} that more nodes have to confirm")
     for number in (3, 4, 5):
         world.start(number)
     world.wait_all_up()

@@ -1,10 +1,14 @@
 """Scenarios of MapReduce, on a cluster of three nodes."""
 import json
 
+import erlang_terms
+from erlang_terms import Atom, Function
 from world import Pb, ask, equal, put, wait_for
 
+SETTINGS = {"javascript.anonymous_functions": "on"}
 MODULE = "riak_kv_mapreduce"
 COUNT = 200
+JSON, ERLANG = "application/json", "application/x-erlang-binary"
 
 
 def function(name, **rest):
@@ -19,10 +23,14 @@ def reducing(name, **rest):
     return {"reduce": function(name, **rest)}
 
 
+def script(kind, **rest):
+    return {kind: {"language": "javascript", **rest}}
+
+
 def job(member, inputs, query, chunked=False, **rest):
     """Runs a job over HTTP. Returns the status, the headers and the body."""
     body = json.dumps({"inputs": inputs, "query": query, **rest}).encode()
-    return ask(member, "POST", "/mapred" + ("?chunked=true" if chunked else ""), body, {"Content-Type": "application/json"})
+    return ask(member, "POST", "/mapred" + ("?chunked=true" if chunked else ""), body, {"Content-Type": JSON})
 
 
 def results(member, inputs, query, **rest):
@@ -33,16 +41,23 @@ def results(member, inputs, query, **rest):
 
 def over_pb(member, inputs, query):
     """Runs a job over Protocol Buffers. Returns the results by their phases."""
-    request = json.dumps({"inputs": inputs, "query": query}).encode()
+    return by_phase(member, [(1, json.dumps({"inputs": inputs, "query": query})), (2, JSON)], json.loads)
+
+
+def by_phase(member, request, read):
+    """The results of a request over Protocol Buffers. `read` reads those of one answer."""
     found = {}
     with Pb(member) as pb:
-        code, fields = pb.ask(23, [(1, request), (2, "application/json")])
+        code, fields = pb.ask(23, request)
         while True:
-            equal(code, 24, "the code of results")
+            equal(code, 24, f"the code of results: {fields}")
             fields = dict(fields)
-            if fields.get(3):
+            if 3 in fields:
+                equal(fields, {3: 1}, "the end of results")
                 return found
-            found.setdefault(fields.get(1, 0), []).extend(json.loads(fields[2]))
+            values = read(fields[2])
+            equal(isinstance(values, list), True, f"{values!r} is a list")
+            found.setdefault(fields[1], []).extend(values)
             code, fields = pb.receive()
 
 
@@ -51,13 +66,18 @@ def fill(member, bucket, kind=None, count=COUNT):
         equal(put(member, bucket, f"k{number}", str(number), kind, query="?w=3"), (204, ""), "a put")
 
 
+def create_type(world, name):
+    world[1].admin("bucket-type", "create", name, json.dumps({"props": {"n_val": 3}}))
+    world[1].admin("bucket-type", "activate", name)
+    for member in world.all():
+        wait_for(f"the type on node {member.number}", lambda: ask(member, "GET", f"/types/{name}/props")[0] == 200, 30)
+
+
 def mapred_basic_compat(world):
     """Phases, `keep`, key data, what is not found, links, key filters and typed buckets."""
     first, second = world[1], world[2]
     fill(first, "basic")
-    first.admin("bucket-type", "create", "mr", json.dumps({"props": {"n_val": 3}}))
-    first.admin("bucket-type", "activate", "mr")
-    wait_for("the type on node 2", lambda: ask(second, "GET", "/types/mr/props")[0] == 200, 30)
+    create_type(world, "mr")
     fill(first, "typed", "mr", 20)
     keys = sorted(["basic", f"k{number}"] for number in range(COUNT))
     equal(sorted(results(second, "basic", [])), keys, "a job without phases")
@@ -84,6 +104,127 @@ def mapred_basic_compat(world):
     link = {"link": {"bucket": "basic", "tag": "u"}}
     equal(results(second, [["basic", "links"]], [link, mapping(arg="filter_notfound")]), [], "a link to a missing key")
     equal(job(second, {"module": "m", "function": "f", "arg": 1}, [])[0], 500, "inputs of an Erlang function")
+    check_missing_seen(second)
+    check_keys_of_phases(first, second)
+
+
+def check_missing_seen(member):
+    """Functions in Erlang are called for keys without an object, too."""
+    for missing in (["basic", "missing"], ["typed", "missing", None, "mr"]):
+        equal(results(member, [missing], [mapping(arg="include_notfound")]), {"error": "notfound"}, f"what {missing} gives")
+        equal(results(member, [missing], [mapping("map_identity")]), {"error": "notfound"}, f"what a function sees of {missing}")
+        query = [mapping(arg={"sub": ["0"]}), reducing("reduce_string_to_integer")]
+        equal(results(member, [missing], query), [0], f"what stands for {missing}")
+
+
+def check_keys_of_phases(first, second):
+    """What a map phase gives is read by the next one, and functions get the key data of what is found."""
+    places = [["basic", "k7"], ["basic", "k8", "data"], ["typed", "k3", None, "mr"]]
+    for number, place in enumerate(places):
+        equal(put(first, "places", f"p{number}", json.dumps(place), query="?w=3", Content_Type=JSON), (204, ""), "a put")
+    give = script("map", name="Riak.mapValuesJson")
+    equal(sorted(results(second, "places", [give]), key=str), places, "keys of a phase")
+    equal(sorted(results(second, "places", [give, mapping()])), ["3", "7", "8"], "their values")
+    show = script("map", source="function(object, keyData) { return [[object.bucket_type, object.key, keyData]]; }")
+    shown = [["default", "k7", "undefined"], ["default", "k8", "data"], ["mr", "k3", None]]
+    equal(sorted(results(second, "places", [give, show])), shown, "the key data of keys of a phase")
+    inputs = [["basic", "k7", {"a": [1, "b"]}], ["typed", "k3", "data", "mr"]]
+    equal(sorted(results(second, inputs, [show])), [["default", "k7", {"a": [1, "b"]}], ["mr", "k3", "data"]], "key data")
+
+
+def erlang_phase(kind, name, arg=Atom("none"), keep=True):
+    """A phase as Riak's client for Erlang sends it."""
+    return (Atom(kind), (Atom("modfun"), Atom(MODULE), Atom(name)), arg, keep)
+
+
+def erlang_request(inputs, query, timeout=60_000):
+    members = [(Atom("inputs"), inputs), (Atom("query"), query), (Atom("timeout"), timeout)]
+    return [(1, erlang_terms.encode(members)), (2, ERLANG)]
+
+
+def in_terms(member, inputs, query):
+    """Runs a job in Erlang's encoding. Returns the results by their phases, in the order of their texts."""
+    found = by_phase(member, erlang_request(inputs, query), erlang_terms.decode)
+    return {phase: sorted(values, key=repr) for phase, values in found.items()}
+
+
+def mapred_erlang_terms(world):
+    """Jobs in Erlang's external term format, as Riak's client for Erlang sends them, are answered in it."""
+    first, second = world[1], world[2]
+    fill(first, "terms", count=20)
+    create_type(world, "terms")
+    fill(first, "terms", "terms", 30)
+    check_terms_as_inputs(second)
+    check_terms_as_results(first, second)
+    check_errors_of_terms(second)
+
+
+def check_terms_as_inputs(member):
+    value, count = erlang_phase("map", "map_object_value"), erlang_phase("reduce", "reduce_count_inputs")
+    keys = [((b"terms", b"k8"), b"data"), (((b"terms", b"terms"), b"k29"), Atom("undefined")), (b"terms", b"k7")]
+    equal(in_terms(member, keys, [value]), {0: [b"29", b"7", b"8"]}, "the values of keys")
+    equal(in_terms(member, keys, []), {0: sorted(keys, key=repr)}, "a job without phases")
+    data = (Atom("a"), b"\xff", [1, 2], [1, -256], 1 << 40, -(1 << 70), [], ())
+    query = [erlang_phase("map", "map_object_value", b"include_keydata")]
+    equal(in_terms(member, [((b"terms", b"missing"), data)], query), {0: [data]}, "key data")
+    for inputs, wanted in ((b"terms", 20), ((b"terms", b"terms"), 30), ((b"terms", [[b"ends_with", b"9"]]), 2), ([], 0)):
+        found = in_terms(member, inputs, [count, count])
+        equal(found, {0: [wanted], 1: [wanted]}, f"the number of the keys {inputs}")
+
+
+def check_terms_as_results(first, second):
+    value, sums = erlang_phase("map", "map_object_value"), erlang_phase("reduce", "reduce_sum")
+    integers = erlang_phase("reduce", "reduce_string_to_integer", keep=False)
+    wanted = sorted((b"%d" % number for number in range(20)), key=repr)
+    equal(in_terms(second, b"terms", [value, integers, sums]), {0: wanted, 2: [190]}, "two phases are kept")
+    equal(in_terms(second, (b"terms", b"terms"), [(*value[:3], False), integers, sums]), {2: [435]}, "a phase is kept")
+    for key, number in (("large", 1 << 70), ("negative", -1 << 40)):
+        equal(put(first, "numbers", key, str(number), query="?w=3"), (204, ""), "a put")
+    equal(in_terms(second, b"numbers", [value, integers, sums])[2], [(1 << 70) - (1 << 40)], "the sum of large numbers")
+    missing = [(b"terms", b"missing")]
+    not_found = [(Atom("error"), Atom("notfound"))]
+    equal(in_terms(second, missing, [erlang_phase("map", "map_object_value", b"include_notfound")]), {0: not_found}, "no object")
+    equal(in_terms(second, missing, [erlang_phase("map", "map_identity")]), {0: not_found}, "what a function sees of no object")
+    keys = [(((b"terms", b"terms"), b"k29"), b"data"), ((b"terms", b"k8"), b"data")]
+    identity = [[b"terms", b"k29", b"data", b"terms"], [b"terms", b"k8"]]
+    equal(in_terms(second, keys, [erlang_phase("reduce", "reduce_identity"), value]), {0: identity, 1: [b"29", b"8"]}, "keys of a phase")
+    retype = (Atom("map"), (Atom("jsanon"), b"function(o) { return [[o.bucket, o.key, null, 'terms']]; }"), Atom("none"), True)
+    found = in_terms(second, [(b"terms", b"k8")], [retype, value])
+    equal(found, {0: [[b"terms", b"k8", Atom("null"), b"terms"]], 1: [b"8"]}, "keys of a function in JavaScript")
+    links = {"Link": '</buckets/terms/keys/k1>; riaktag="t", </buckets/terms/keys/k2>; riaktag="u"'}
+    equal(put(first, "linked", "k", "v", query="?w=3", **links), (204, ""), "an object with links")
+    found = in_terms(second, b"linked", [(Atom("link"), Atom("_"), b"t", True), value])
+    equal(found, {0: [[b"terms", b"k1", b"t"]], 1: [b"1"]}, "a link phase")
+
+
+def check_errors_of_terms(member):
+    """Failures are JSON, as they are for jobs in JSON."""
+    value = erlang_phase("map", "map_object_value")
+    with Pb(member) as pb:
+        def error(function, inputs=b"terms"):
+            return pb.error(23, erlang_request(inputs, [(Atom("map"), function, Atom("none"), True)]))
+
+        failure = json.loads(error(value[1], [(b"doesnot", b"exist")]))
+        equal((failure["phase"], failure["error"]), (0, "function_clause"), "the failure of a function")
+        equal(failure["input"], '{{error,notfound},{<<"doesnot">>,<<"exist">>},undefined}', "the input that failed")
+        said = error((Atom("modfun"), Atom("zork"), Atom("map")))
+        start = "Phase 0: invalid module named in PhaseSpec function:\n must be a valid module name (failed to load zork: nofile)"
+        equal(said.startswith(start), True, f"the error of an unknown module: {said}")
+        # No function in Erlang can run, whether the request has it, names it or has its source.
+        said = error((Atom("qfun"), Function("riak_kv_mapreduce", "map_object_value", 3)))
+        equal(said.startswith('{not_supported,"Erlang functions (qfun) cannot run here'), True, f"the error of a qfun: {said}")
+        said = error((Atom("strfun"), b"fun(Object, _, _) -> [Object] end."))
+        equal(said.startswith("Phase 0: Erlang source (strfun) cannot run here"), True, f"the error of a strfun: {said}")
+        (_, request), _ = erlang_request(b"terms", [value])
+        equal(pb.error(23, [(1, request), (2, "text/plain")]), '{unknown_content_type,<<"text/plain">>}', "an unknown encoding")
+        equal(ask(member, "POST", "/mapred", request, {"Content-Type": ERLANG})[0], 415, "the status of terms over HTTP")
+        said = pb.error(23, [(1, json.dumps({"inputs": "terms", "query": []})), (2, ERLANG)])
+        equal(said.startswith("{invalid_term,"), True, f"the error of what is no term: {said}")
+    equal(in_terms(member, b"terms", [erlang_phase("reduce", "reduce_count_inputs")]), {0: [20]}, "a job after jobs that failed")
+    endless = (Atom("map"), (Atom("jsanon"), b"function() { for (;;); }"), Atom("none"), True)
+    with Pb(member) as pb:
+        said = {pb.error(23, erlang_request([(b"terms", b"k7")], [endless], 200)) for _ in range(5)}
+    equal(said, {"timeout"}, "jobs that take longer than they may")
 
 
 def mapred_verify_rt(world):

@@ -1,18 +1,18 @@
 """What a client can see of Riak's scenarios of pipes: jobs whose functions fail, nodes that die in the
-middle of a job, and rings that change meanwhile."""
+middle of a job, rings that change meanwhile, and what becomes of a job when its client leaves."""
 import http.client
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 from forming import commit
-from mapreduce import fill, job, mapping, reducing, results
+from hooking import stat
+from mapreduce import JSON, SETTINGS, fill, job, mapping, reducing, results, script
 from moving import Watch, wait_until_changed, wait_until_ended
-from scripts import script
-from world import TIMEOUT_SECONDS, World, equal, form, wait_for
+from world import TIMEOUT_SECONDS, Pb, World, equal, form, wait_for
 
 COUNT = 240
 JOBS_AT_ONCE = 24
-SETTINGS = {"javascript.anonymous_functions": "on"}
 VALUE = "function(object) { return [Number(object.values[0].data)]; }"
 # So slow that a job over all keys takes some seconds, and gives its first results long before its end.
 SLOW_VALUE = """function(object) {
@@ -22,18 +22,31 @@ SLOW_VALUE = """function(object) {
 }"""
 # The same, but so quick that many jobs are not long.
 LESS_SLOW_VALUE = SLOW_VALUE.replace("+ 30", "+ 1")
+# So slow that a job over all keys takes longer than anything waits here.
+SLOWEST_VALUE = SLOW_VALUE.replace("+ 30", "+ 1000")
 # Fails for one of the keys.
 POISONED = "function(object) { if (object.key === 'k7') { throw new Error('poisoned'); } return ['a' + object.key]; }"
+
+
+def begin(member, path, inputs, query, **rest):
+    """Sends a job over HTTP. Returns the connection."""
+    host, _, port = member.http.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=TIMEOUT_SECONDS)
+    connection.request("POST", path, json.dumps({"inputs": inputs, "query": query, **rest}), {"Content-Type": JSON})
+    return connection
+
+
+def begin_over_pb(member, inputs, query, **rest):
+    pb = Pb(member)
+    pb.send(23, [(1, json.dumps({"inputs": inputs, "query": query, **rest})), (2, JSON)])
+    return pb
 
 
 class Stream:
     """A job whose results are read while it runs."""
 
-    def __init__(self, member, inputs, query):
-        host, _, port = member.http.rpartition(":")
-        self.connection = http.client.HTTPConnection(host, int(port), timeout=TIMEOUT_SECONDS)
-        self.connection.request("POST", "/mapred?chunked=true", json.dumps({"inputs": inputs, "query": query}),
-                                {"Content-Type": "application/json"})
+    def __init__(self, member, inputs, query, **rest):
+        self.connection = begin(member, "/mapred?chunked=true", inputs, query, **rest)
         self.answer = self.connection.getresponse()
         equal(self.answer.status, 200, "the status of a job")
         self.boundary = b"--" + self.answer.getheader("content-type").split("boundary=")[1].encode()
@@ -171,3 +184,31 @@ def pipe_verify_handoff_blocking():
             commit(world[1])
             equal([found.result() for found in jobs], [[sum(range(COUNT))]] * JOBS_AT_ONCE, "jobs beside a change")
         wait_until_changed(world, 1, [1, 2, 3])
+
+
+def pipe_client_leaves():
+    """A job ends when its client leaves, over both interfaces, before its first results and after them.
+    Riak has no such scenario."""
+    # A job takes a minute and more: each node works on one key at a time.
+    with World(3, {**SETTINGS, "javascript.map_pool_size": 1}) as world:
+        world.join_all()
+        fill(world[1], "pipes", count=COUNT)
+        values, member, rest = [script("map", source=SLOWEST_VALUE)], world[2], {"timeout": 600_000}
+        begun = {
+            "HTTP": lambda: closing(begin(member, "/mapred", "pipes", values, **rest)),
+            "HTTP, in parts": lambda: Stream(member, "pipes", values, **rest),
+            "Protocol Buffers": lambda: begin_over_pb(member, "pipes", [*values, reducing("reduce_sum")], **rest),
+            "Protocol Buffers, in parts": lambda: begin_over_pb(member, "pipes", values, **rest),
+        }
+        for left, (way, begin_job) in enumerate(begun.items(), 1):
+            with begin_job() as client:
+                if way == "HTTP, in parts":
+                    client.wait_first()
+                elif way == "Protocol Buffers, in parts":
+                    equal(client.receive()[0], 24, "the code of the first results")
+                wait_for(f"work for a job over {way}", lambda: stat(member, "executing_mappers") > 0, TIMEOUT_SECONDS)
+            ends = ("ombak_jobs_abandoned", "pipeline_active", "ombak_jobs_failed")
+            wait_for(f"the end of a job over {way}", lambda: [stat(member, name) for name in ends] == [left, 0, 0], TIMEOUT_SECONDS)
+            work = [(worker, name) for worker in world.all() for name in ("ombak_job_pieces_active", "ombak_job_pieces_waiting")]
+            wait_for("the end of work on it", lambda: not any(stat(worker, name) for worker, name in work), TIMEOUT_SECONDS)
+        equal(results(member, "pipes", [mapping(), reducing("reduce_count_inputs")]), [COUNT], "a job after those")

@@ -1,8 +1,10 @@
 """Scenarios of the program itself: its commands, its files, and its restarts."""
+import json
 import signal
 import subprocess
 import threading
 
+import mapreduce
 from world import Pb, World, ask, clean_environment, equal, form, key_path, program, put, values, wait_for
 
 
@@ -116,3 +118,61 @@ def verify_riak_logger():
         log.rename(log.with_suffix(".old"))
         world.processes[1].send_signal(signal.SIGHUP)
         wait_for("the new log", log.exists, 30)
+
+
+# The kinds of jobs that an operator can switch off, with the requests that are such jobs: paths of gets
+# over HTTP, and codes and fields over Protocol Buffers.
+JOB_CLASSES = {
+    "list_buckets": (["/buckets?buckets=true", "/types/default/buckets?buckets=true"], [(15, [])]),
+    "stream_list_buckets": (["/buckets?buckets=stream"], [(15, [(2, 1)])]),
+    "list_keys": (["/buckets/b/keys?keys=true", "/riak/b?keys=true"], []),
+    "stream_list_keys": (["/buckets/b/keys?keys=stream", "/riak/b?keys=stream"], [(17, [(1, "b")])]),
+    "secondary_index": (["/buckets/b/index/f_bin/x"], [(25, [(1, "b"), (2, "f_bin"), (3, 0), (4, "x")])]),
+    "stream_secondary_index": (["/buckets/b/index/f_bin/x?stream=true"], [(25, [(1, "b"), (2, "f_bin"), (3, 0), (4, "x"), (8, 1)])]),
+}
+
+
+def verify_job_enable_rc():
+    """What the configuration switches off is refused over both interfaces, and nothing else is."""
+    erlang, javascript = [mapreduce.mapping()], [mapreduce.mapping(), mapreduce.script("reduce", name="Riak.reduceSort")]
+    with World(0) as world:
+        world.add(1, **{f"cluster.job.riak_kv.{name}": "disabled" for name in [*JOB_CLASSES, "map_reduce"]})
+        world.add(2, **{"cluster.job.riak_kv.map_reduce_js": "off"})
+        world.add(3)
+        for member in world.all():
+            equal(put(member, "b", "k", "v"), (204, ""), "a put")
+            for name in JOB_CLASSES:
+                check_job_class(member, name, is_off=member.number == 1)
+        for number, query, name in ((1, erlang, "map_reduce"), (1, javascript, "map_reduce"), (2, javascript, "map_reduce_js")):
+            equal(refusal_of(mapreduce.job(world[number], "b", query)), refusal(name), f"{name} over HTTP")
+            with Pb(world[number]) as pb:
+                said = pb.error(23, [(1, json.dumps({"inputs": "b", "query": query})), (2, "application/json")])
+            equal(said, refusal(name), f"{name} over Protocol Buffers")
+        for number, query in ((2, erlang), (3, erlang), (3, javascript)):
+            equal(mapreduce.results(world[number], "b", query), ["v"], f"a job at node {number}")
+
+
+def check_job_class(member, name, is_off):
+    paths, requests = JOB_CLASSES[name]
+    for path in paths:
+        answer = ask(member, "GET", path)
+        if is_off:
+            equal(refusal_of(answer), refusal(name), f"{path} at node {member.number}")
+        else:
+            equal(answer[0], 200, f"the status of {path} at node {member.number}")
+    for code, fields in requests:
+        with Pb(member) as pb:
+            if is_off:
+                equal(pb.error(code, fields), refusal(name), f"{name} over Protocol Buffers")
+            else:
+                equal(pb.ask(code, fields)[0], code + 1, f"the code of the answer to {code}")
+
+
+def refusal(name):
+    return f"Operation '{{riak_kv,{name}}}' is not enabled"
+
+
+def refusal_of(answer):
+    status, headers, body = answer
+    equal((status, headers["content-type"]), (403, "text/plain"), f"the status of a refusal: {body!r}")
+    return body.decode()

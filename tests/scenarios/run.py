@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
-name that it has in Riak, apart from those of `returning` and `registered_functions`, which Riak does
-not have; docs/compatibility.md lists all scenarios. Two run at the same time, because most of their
-time is waiting.
+name that it has in Riak, apart from those of `returning`, `registered_functions`, `mapred_erlang_terms`
+and `pipe_client_leaves`, which Riak does not have; docs/compatibility.md lists all scenarios. Two run
+at the same time, because most of their time is waiting.
 
 Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
 import inspect
@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import console
 import datatypes
@@ -32,7 +33,8 @@ from parting import PartedWorld
 from world import World
 
 # Scenarios of these modules share one cluster, of this kind and of so many nodes.
-SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, World, 3), (interfaces, World, 5)]
+SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, partial(World, settings=mapreduce.SETTINGS), 3),
+          (interfaces, World, 5)]
 ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts, pipes]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
@@ -44,15 +46,16 @@ SCENARIOS = {
                "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade", "verify_crdt_capability"],
     repairing: ["partition_repair"],
     scripts: ["mapred_javascript", "registered_functions"],
-    pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking"],
+    pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking", "pipe_client_leaves"],
     returning: ["returning_copy", "returning_older_copy", "returning_removed_node"],
-    program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger"],
+    program: ["basic_command_line", "gh_riak_core_154", "gh_riak_core_155", "gh_riak_core_176", "verify_riak_logger",
+              "verify_job_enable_rc"],
     statistics_scenario: ["verify_riak_stats"],
     hooking: ["verify_commit_hooks", "verify_conditional_postcommit"],
     leveled: ["journalreload_leveled", "hotbackup_leveled"],
     properties: ["bucket_props_roundtrip", "bucket_props_validation", "verify_reset_bucket_props", "bucket_types",
                  "http_bucket_types", "cluster_meta_basic"],
-    mapreduce: ["mapred_basic_compat", "mapred_verify_rt", "mapred_buffer_prereduce", "mapred_http_errors",
+    mapreduce: ["mapred_basic_compat", "mapred_erlang_terms", "mapred_verify_rt", "mapred_buffer_prereduce", "mapred_http_errors",
                 "mapred_notfound_failover", "verify_mr_prereduce_node_down"],
     interfaces: ["verify_api_timeouts", "verify_asis_put", "verify_conditionalput_api", "verify_2i_returnterms", "pr_pw",
                  "verify_listkeys", "verify_put_opt_node_confirms", "post_generate_key"],

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from mapreduce import job, over_pb, reducing, results
+from mapreduce import job, over_pb, reducing, results, script
 from properties import everywhere, props, set_props
 from world import World, equal, put
 
@@ -22,10 +22,6 @@ COUNTS = """function(counts) {
     counts.forEach(function(some) { for (var word in some) { all[word] = (all[word] || 0) + some[word]; } });
     return [all];
 }"""
-
-
-def script(kind, **rest):
-    return {kind: {"language": "javascript", **rest}}
 
 
 def refused(member, phase, *words):

@@ -183,9 +183,12 @@ class Pb:
 
     def ask(self, code, fields=()):
         """Returns the code of the answer and its fields, a list of (tag, value)."""
+        self.send(code, fields)
+        return self.receive()
+
+    def send(self, code, fields=()):
         body = b"".join(encode(tag, value) for tag, value in fields)
         self.socket.sendall(struct.pack(">IB", len(body) + 1, code) + body)
-        return self.receive()
 
     def receive(self):
         length, code = struct.unpack(">IB", self._read(5))

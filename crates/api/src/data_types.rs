@@ -17,11 +17,31 @@ pub(crate) fn fetch(bucket: Bucket, key: Bytes, options: GetOptions) -> GetReque
     GetRequest { bucket, key, options: GetOptions { as_stored: true, ..options } }
 }
 
-/// The value that such a read has found; `None` if the key is absent.
-pub(crate) fn fetched(props: &BucketProps, read: Read) -> Result<Option<State>, Error> {
+/// What a read of [`fetch`] has found.
+pub(crate) enum Fetched {
+    Value(State),
+    /// The key has no value.
+    Absent {
+        /// It has a tombstone.
+        is_deleted: bool,
+    },
+}
+
+impl Fetched {
+    /// The value, if there is one.
+    pub(crate) const fn value(&self) -> Option<&State> {
+        match self {
+            Self::Value(state) => Some(state),
+            Self::Absent { .. } => None,
+        }
+    }
+}
+
+/// What such a read has found.
+pub(crate) fn fetched(props: &BucketProps, read: Read) -> Result<Fetched, Error> {
     match read.into_reply()? {
-        GetReply::Found(object) => state_of(props, &object).map(Some),
-        GetReply::NotFound { .. } => Ok(None),
+        GetReply::Found(object) => state_of(props, &object).map(Fetched::Value),
+        GetReply::NotFound { tombstone } => Ok(Fetched::Absent { is_deleted: tombstone.is_some() }),
     }
 }
 

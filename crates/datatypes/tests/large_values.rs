@@ -153,6 +153,33 @@ fn a_field_of_a_large_map_writes_little() {
 }
 
 #[test]
+fn a_lower_precision_reduces_a_large_hyperloglog_with_the_next_member() {
+    run(async {
+        let cluster = open();
+        let bucket = create_type(&cluster, DataType::Hll);
+        let members = |numbers: std::ops::Range<usize>| Request::Hll(numbers.map(member).collect());
+        change(&cluster, 0, &bucket, members(0..MEMBERS)).await;
+        change(&cluster, 1, &bucket, members(MEMBERS..MEMBERS + 1)).await;
+        let (object, before) = fetch(&cluster, 2, &bucket, 3).await;
+        assert!(object.value_bytes() > 8 << 10, "it is stored as a large value");
+        let State::Hll(mut expected) = before else { panic!("a HyperLogLog") };
+        assert_eq!(expected.precision(), Precision::DEFAULT);
+        let lower: PropMap = [("hll_precision".to_owned(), 10.into())].into_iter().collect();
+        let props = cluster.kv(0).buckets().props(&bucket).unwrap();
+        (0..NODES).for_each(|node| cluster.kv(node).buckets().update_type(b"hll", &lower).unwrap());
+        // With the new properties a read would lower the precision of what it shows.
+        let stored = async |node| state_of(&props, &fetch(&cluster, node, &bucket, 1).await.0).unwrap();
+        assert!(stored(0).await == State::Hll(expected.clone()), "only a put lowers what is stored");
+        change(&cluster, 0, &bucket, members(MEMBERS + 1..MEMBERS + 2)).await;
+        expected.reduce(Precision::new(10).unwrap());
+        expected.merge_delta(&expected.delta([member(MEMBERS + 1)]));
+        for node in 0..NODES {
+            assert!(stored(node).await == State::Hll(expected.clone()), "node {node}");
+        }
+    });
+}
+
+#[test]
 fn a_replica_that_missed_additions_gets_the_whole_value() {
     run(async {
         let cluster = open();

@@ -1,6 +1,7 @@
 //! The calls that one piece of work makes.
 
 use crate::pool::Running;
+use ombak_runtime::pause_if_due;
 use ombak_script::{ErrorKind, Limits, Log, PreCommit, ScriptError, Session};
 use serde_json::Value;
 use std::time::Instant;
@@ -59,6 +60,7 @@ impl<'a> Calls<'a> {
     }
 
     fn timed<T>(&mut self, call: impl FnOnce(&mut Session) -> Result<T, ScriptError>) -> Result<T, ScriptError> {
+        pause_if_due();
         let now = self.running.now();
         let left = self.deadline.saturating_duration_since(now).min(self.limits.call_time_max);
         if left.is_zero() || self.running.is_stopping() {

@@ -2,7 +2,7 @@
 
 use crate::{Catalogue, Function, FunctionError, FunctionPool, Lane, LookupError, PoolConfig};
 use crate::{Registered, RegisteredFunctions};
-use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, Runtime, TokioRuntime};
+use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, Runtime, TokioRuntime, pauses_of_this_thread};
 use ombak_script::{ErrorKind, Limits, Program, ScriptError};
 use ombak_stats::{Figure, Number};
 use ombak_types::time::UnixMicros;
@@ -142,6 +142,22 @@ async fn the_threads_of_jobs_give_way_to_those_of_hooks() {
     let here = rustix::process::getpriority_process(None).unwrap();
     assert_eq!([nice(Lane::PreCommit).await, nice(Lane::PostCommit).await], [here; 2]);
     assert_eq!([nice(Lane::Map).await, nice(Lane::Reduce).await], [19; 2]);
+}
+
+#[tokio::test]
+async fn long_calls_of_jobs_pause_and_those_of_hooks_do_not() {
+    let pool = pool(config());
+    let pauses = async |lane| {
+        let busy = open(&pool, lane, "function() { for (var n = 0; n < 1000000; n++) {} return []; }");
+        let work = busy.run(soon(), |calls| {
+            let before = pauses_of_this_thread();
+            calls.call(&["1"]).map(|_| pauses_of_this_thread() - before)
+        });
+        work.await.unwrap().unwrap()
+    };
+    assert!(pauses(Lane::Map).await > 1);
+    assert!(pauses(Lane::Reduce).await > 1);
+    assert_eq!([pauses(Lane::PreCommit).await, pauses(Lane::PostCommit).await], [0; 2]);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Functions in JavaScript, as jobs use them.
 
-use ombak_functions::{Catalogue, FunctionError, FunctionPool};
-use ombak_mapreduce::{Failure, PhaseFailure};
+use ombak_functions::{Catalogue, FunctionPool};
 use ombak_script::ScriptError;
 use ombak_types::etf::Term;
 
@@ -23,19 +22,4 @@ pub(crate) fn script_error_text(error: &ScriptError) -> String {
         ("source", text(&error.source)),
     ];
     Term::List(members.into_iter().map(|(name, value)| Term::pair(text(name), value)).collect()).to_string()
-}
-
-/// What a failure of the threads means for a job; `None` if another attempt may succeed.
-pub(crate) fn failure_of(phase: usize, error: &FunctionError) -> Option<Failure> {
-    let failed = |text: &str| Some(Failure::Phase(PhaseFailure::of_reduce(phase, text)));
-    match error {
-        FunctionError::Script(error) => failed(&script_error_text(error)),
-        FunctionError::Late => Some(Failure::Timeout),
-        FunctionError::Stuck => failed(&error.to_string()),
-        FunctionError::Busy
-        | FunctionError::Refused
-        | FunctionError::NoThread(_)
-        | FunctionError::Broken
-        | FunctionError::Stopped => None,
-    }
 }

@@ -12,9 +12,9 @@ use futures_util::stream::FuturesUnordered;
 use keys::{Found, KeySource};
 use ombak_mapreduce::{Attempt, Failure, Inputs, Job, JobRun, Order, Phase, PhaseFailure, RunLimits, Source, Values};
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
-use ombak_types::NodeId;
 use ombak_types::etf::Term;
 use ombak_types::time::UnixMicros;
+use ombak_types::{Error, NodeId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,7 +58,10 @@ enum Event {
         outcome: Result<PartAnswer, PartError>,
     },
     /// A lost attempt may be repeated.
-    Lost(Attempt),
+    Lost {
+        attempt: Attempt,
+        why: Error,
+    },
     Reduced {
         phase: usize,
         results: Result<Values, Failure>,
@@ -164,12 +167,12 @@ impl RunningJob {
                 let over = self.node.runtime.sleep(pause);
                 self.events.push(Box::pin(async move {
                     over.await;
-                    Event::Lost(attempt)
+                    Event::Lost { attempt, why: error }
                 }));
             }
-            Event::Lost(attempt) => {
+            Event::Lost { attempt, why } => {
                 self.node.counts.piece_redone();
-                self.run.part_lost(attempt);
+                self.run.part_lost(attempt, &why.to_string());
             }
             Event::Reduced { phase, results } => self.run.reduced(phase, results),
             Event::Keys(found) => self.take_keys(found),

@@ -53,7 +53,11 @@ impl Node {
 
     /// The results of a job, as texts in order.
     async fn run(&self, inputs: Value, query: Value) -> Result<Vec<String>, Failure> {
-        let job = json!({ "inputs": inputs, "query": query }).to_string();
+        self.run_job(json!({ "inputs": inputs, "query": query })).await
+    }
+
+    async fn run_job(&self, job: Value) -> Result<Vec<String>, Failure> {
+        let job = job.to_string();
         let mut running = self.jobs.run(Job::from_json(job.as_bytes()).unwrap());
         let mut results = Vec::new();
         while let Some(output) = running.next().await {
@@ -135,6 +139,22 @@ async fn a_function_that_fails_or_does_not_exist_fails_the_job_and_says_why() {
     assert!(error.contains("lineno") && error.contains("zork is not defined"), "{error}");
     let error = error_of(node.run(json!("b"), json!([named("map", "Riak.zork")])).await);
     assert!(error.contains("Riak.zork"), "{error}");
+}
+
+/// A call of a function ends with the job, so its error comes at the same time as the end of the
+/// job. The functions in this test are shorter than the limit of a call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_time_is_over_during_a_call_has_timed_out() {
+    let node = Node::open(true);
+    node.put("k", "1").await;
+    let map = json!([source("map", "function(o) { for (;;); }")]);
+    let reduce = json!([source("reduce", "function(values) { for (;;); }")]);
+    for query in [map, reduce] {
+        for _ in 0..10 {
+            let ended = node.run_job(json!({ "inputs": [["b", "k"]], "query": query, "timeout": 50 })).await;
+            assert_eq!(ended, Err(Failure::Timeout));
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -153,11 +153,12 @@ impl JobRun {
     }
 
     /// An attempt has no answer and will have none, as when its node died. The part is tried again.
-    pub fn part_lost(&mut self, attempt: Attempt) {
+    /// When it is given up, the failure of the job has the last reason.
+    pub fn part_lost(&mut self, attempt: Attempt, why: &str) {
         let Some(mut running) = self.take_running(attempt) else { return };
         running.waiting.losses += 1;
         if running.waiting.losses >= self.limits.attempts_max {
-            return self.end(Err(Failure::Other("no node could do a part of the job".to_owned())));
+            return self.end(Err(Failure::Other(format!("no node could do a part of the job: {why}"))));
         }
         if let Some(Stage::Parts(stage)) = self.stages.get_mut(running.stage) {
             stage.put_back(running.waiting);

@@ -112,7 +112,20 @@ pub fn time_limit(request: &Request) -> Result<Option<TimeLimit>, Reply> {
             Ok(ms) if ms > 0 => TimeLimit::Within(Duration::from_millis(ms)),
             _ => TimeLimit::Passed,
         })),
-        None => Err(bad(format!("Bad timeout value {}\n", CharListText(text)))),
+        None => Err(bad_time_limit(text)),
+    }
+}
+
+fn bad_time_limit(text: &[u8]) -> Reply {
+    bad(format!("Bad timeout value {}\n", CharListText(text)))
+}
+
+/// Parses the parameter `timeout` of a request that 0 gives no time limit. Less than 0 is refused.
+pub fn time_limit_above_zero(request: &Request) -> Result<Option<TimeLimit>, Reply> {
+    match (time_limit(request)?, request.parameter("timeout")) {
+        (Some(TimeLimit::Passed), Some(text)) if integer(text) == Some(0) => Ok(None),
+        (Some(TimeLimit::Passed), Some(text)) => Err(bad_time_limit(text)),
+        (limit, _) => Ok(limit),
     }
 }
 
@@ -143,7 +156,16 @@ pub fn quorum_text(name: &str) -> String {
 }
 
 fn boolean(request: &Request, name: &str) -> Result<Option<bool>, Reply> {
-    match request.parameter(name) {
+    boolean_of(name, request.parameter(name))
+}
+
+/// Parses a boolean parameter of data types, which Riak takes in upper and lower case.
+pub fn boolean_in_any_case(request: &Request, name: &str) -> Result<Option<bool>, Reply> {
+    boolean_of(name, request.parameter(name).map(<[u8]>::to_ascii_lowercase).as_deref())
+}
+
+fn boolean_of(name: &str, text: Option<&[u8]>) -> Result<Option<bool>, Reply> {
+    match text {
         None | Some(b"default") => Ok(None),
         Some(b"true") => Ok(Some(true)),
         Some(b"false") => Ok(Some(false)),

@@ -42,7 +42,7 @@ impl Streaming for DtFetchReq {
         } else {
             let (bucket, props, kind) = typed_bucket(kv, self.r#type, self.bucket)?;
             let read = kv.read_into(&data_types::fetch(bucket, key, options), &mut lease).await?;
-            messages::fetched(kind, data_types::fetched(&props, read)?.as_ref(), with_context)
+            messages::fetched(kind, data_types::fetched(&props, read)?.value(), with_context)
         };
         // The memory is counted twice: the value as it was read, and its encoded form.
         lease.add(answer.encoded_len() as u64).await?;

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::FunctionError;
+use ombak_runtime::pause_if_due;
 use ombak_script::{Clock, Limits};
 use parking_lot::Mutex;
 use std::rc::Rc;
@@ -97,9 +98,13 @@ impl Running {
     /// The clock of a session on this thread. When the pool stops, the time of every call is over.
     pub(super) fn clock(self: &Arc<Self>) -> Clock {
         let running = self.clone();
-        Rc::new(move || match running.is_stopping() {
-            true => Duration::MAX,
-            false => running.now().saturating_duration_since(running.shared.began),
+        Rc::new(move || {
+            // The engine asks for the time every few microseconds, so long calls pause here.
+            pause_if_due();
+            match running.is_stopping() {
+                true => Duration::MAX,
+                false => running.now().saturating_duration_since(running.shared.began),
+            }
         })
     }
 

@@ -13,6 +13,7 @@ use crate::part::{PartError, PartRequest, PartWork};
 use bytes::Bytes;
 use ombak_kv::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
 use ombak_mapreduce::{Failure, Input, KeyFilter};
+use ombak_runtime::pause_if_due;
 use ombak_storage::key_hash;
 use ombak_types::{Bucket, StoreFailure};
 use std::collections::{BinaryHeap, VecDeque};
@@ -168,6 +169,7 @@ impl FirstKeys {
 
     fn offer(&mut self, names: &[Bytes], filter: &KeyFilter) -> Result<(), Failure> {
         for name in names {
+            pause_if_due();
             let hash = key_hash(name);
             let is_behind = self.after.as_ref().is_none_or(|(after, key)| (*after, &key[..]) < (hash, &name[..]));
             let may_fit = !self.is_cut || self.keys.peek().is_none_or(|last| (hash, &name[..]) < (last.0, &last.1[..]));
@@ -198,6 +200,7 @@ impl FirstKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::local::tests::pauses_in;
 
     fn names(range: std::ops::Range<u32>) -> Vec<Bytes> {
         range.map(|n| Bytes::from(format!("key{n}"))).collect()
@@ -230,6 +233,12 @@ mod tests {
         let mut all = forward;
         all.sort();
         assert_eq!(keys, all);
+    }
+
+    #[test]
+    fn visiting_keys_pauses() {
+        let names = names(0..50_000);
+        assert!(pauses_in(move || drop(first(None, &names, 1 << 20))) > 1);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PhaseOfPart};
 use ombak_mapreduce::{Failure, Input, MapFunction, Mapped, Mapper, Phase, PhaseFailure};
+use ombak_runtime::pause_if_due;
 use ombak_types::Object;
 use ombak_types::etf::Term;
 
@@ -44,10 +45,28 @@ fn call(
 ) -> Result<Vec<Term>, Failure> {
     let mut values = Vec::new();
     for (input, object) in inputs.iter().zip(objects) {
+        pause_if_due();
         let called = function.call(Mapped { input, object: object.as_ref() }, arg);
         values.extend(
             called.map_err(|error| Failure::Phase(PhaseFailure::of_map(number, &error.0, input, object.is_some())))?,
         );
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::tests::pauses_in;
+    use ombak_types::{Bucket, Sibling};
+
+    #[test]
+    fn mapping_pauses() {
+        let inputs = vec![Input::new(Bucket::untyped("b"), "k".into()); 20_000];
+        let work = move || {
+            let objects = vec![Some(Object::new(Sibling::new("value"))); inputs.len()];
+            call(0, MapFunction::ObjectValue, &Term::atom("none"), &inputs, &objects).unwrap();
+        };
+        assert!(pauses_in(work) > 1);
+    }
 }

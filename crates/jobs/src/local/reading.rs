@@ -5,6 +5,7 @@ use super::worker::Worker;
 use crate::part::PartError;
 use ombak_kv::{GetOptions, GetReply, GetRequest, Kv};
 use ombak_mapreduce::{Failure, Input};
+use ombak_runtime::pause_if_due;
 use ombak_types::{Error, Object, Quorum};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 const BYTES_MAX: u64 = 1 << 20;
 
 /// What the store of this node says about one key.
-enum Here {
+pub(super) enum Here {
     Known(Option<Object>),
     AskOthers,
 }
@@ -59,12 +60,13 @@ const fn says_nothing_of_the_key(error: &Error) -> bool {
     !matches!(error, Error::NotFound | Error::NoType(_) | Error::ZeroLength(_) | Error::KeyTooLarge)
 }
 
-fn read_here(kv: &Kv, inputs: &[Input]) -> Result<Vec<Here>, PartError> {
+pub(super) fn read_here(kv: &Kv, inputs: &[Input]) -> Result<Vec<Here>, PartError> {
     let (mut found, mut bytes) = (Vec::with_capacity(inputs.len()), 0);
     for input in inputs {
         if bytes >= BYTES_MAX {
             break;
         }
+        pause_if_due();
         found.push(match kv.read_here(&input.bucket, &input.key) {
             Ok(Some(GetReply::Found(object))) => {
                 bytes += object.value_bytes();

@@ -3,6 +3,7 @@
 use super::worker::Worker;
 use crate::part::PartError;
 use ombak_mapreduce::{Failure, PhaseFailure, Reducer};
+use ombak_runtime::pause_if_due;
 use ombak_types::etf::Term;
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ impl Worker {
     ) -> Result<Vec<Term>, PartError> {
         match function {
             Reducer::Native(function) => function
-                .call(values, arg)
+                .call(values, arg, pause_if_due)
                 .map_err(|error| PartError::Failed(Failure::Phase(PhaseFailure::of_reduce(number, &error.0)))),
             Reducer::Script(source) => self.reduce_in_script((job, number), (source, arg), values, deadline).await,
         }

@@ -6,7 +6,7 @@ use crate::{Jobs, NoPartNodes};
 use bytes::Bytes;
 use ombak_kv::{KvConfig, PutOptions, PutRequest, head_terms};
 use ombak_mapreduce::{Input, Job, Phase};
-use ombak_runtime::{OtherClocks, TokioRuntime};
+use ombak_runtime::{OtherClocks, TokioRuntime, give_way, pauses_of_this_thread};
 use ombak_storage::{MemoryConfig, MemoryFactory};
 use ombak_types::{Bucket, Object, Sibling};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -229,4 +229,23 @@ async fn a_turn_lasts_as_long_as_the_work() {
     while node.inner().turns.available_permits() == 0 {
         tokio::task::yield_now().await;
     }
+}
+
+/// How often a thread that gives way pauses while it does this.
+pub(crate) fn pauses_in(work: impl FnOnce() + Send + 'static) -> u64 {
+    let working = thread::spawn(move || {
+        give_way();
+        work();
+        pauses_of_this_thread()
+    });
+    working.join().unwrap()
+}
+
+#[tokio::test]
+async fn reading_pauses() {
+    let node = Node::open(JobsConfig::default());
+    node.fill(1).await;
+    let (kv, key) = (node.kv.clone(), inputs(0..1).remove(0));
+    let pauses = pauses_in(move || drop(reading::read_here(&kv, &vec![key; 50_000])));
+    assert!(pauses > 1, "{pauses}");
 }

@@ -82,26 +82,56 @@ impl ReduceFunction {
         }
     }
 
-    /// Calls the function. Reducing results of earlier calls together with new values gives what
+    /// Calls the function, and `rest` between some of its values, so that the caller can let others
+    /// work during a long call. Reducing results of earlier calls together with new values gives what
     /// reducing all values at once gives, apart from the order of results that have none. The one
     /// exception is Riak's: [`Self::CountInputs`] adds integers up, and counts all else.
-    pub fn call(self, values: Vec<Term>, arg: &Term) -> Result<Vec<Term>, NativeError> {
+    pub fn call(self, values: Vec<Term>, arg: &Term, rest: fn()) -> Result<Vec<Term>, NativeError> {
+        let mut steps = Steps { rest, left: STEPS_EACH };
         match self {
             // These two functions give about as many values as they get. They write the results
             // over the values, so that a large list does not lie in memory twice.
-            Self::Identity => values.into_iter().map(|value| identity(&value)).collect(),
-            Self::StringToInteger => values.into_iter().filter(is_found).map(|value| to_integer(&value)).collect(),
-            Self::IndexIdentity => index_identity(&values, arg),
-            Self::SetUnion => Ok(set_union(values)),
-            Self::Sum => sum(&values),
-            Self::PlistSum => plist_sum(&values),
+            Self::Identity => values.into_iter().inspect(|_| steps.step()).map(|value| identity(&value)).collect(),
+            Self::StringToInteger => {
+                let found = values.into_iter().inspect(|_| steps.step()).filter(is_found);
+                found.map(|value| to_integer(&value)).collect()
+            }
+            Self::IndexIdentity => index_identity(&values, arg, &mut steps),
+            Self::SetUnion => Ok(set_union(values, &mut steps)),
+            Self::Sum => sum(&values, &mut steps),
+            Self::PlistSum => plist_sum(&values, &mut steps),
             Self::Sort => {
                 let mut values = values;
-                values.sort_by(compare);
+                values.sort_by(|a, b| steps.after(compare(a, b)));
                 Ok(values)
             }
-            Self::CountInputs => Ok(vec![count(&values)]),
+            Self::CountInputs => Ok(vec![count(&values, &mut steps)]),
         }
+    }
+}
+
+/// How many steps, of less than a microsecond each, are between two rests.
+const STEPS_EACH: u32 = 64;
+
+/// Counts steps, and rests after some of them.
+struct Steps {
+    rest: fn(),
+    left: u32,
+}
+
+impl Steps {
+    fn step(&mut self) {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = STEPS_EACH;
+            (self.rest)();
+        }
+    }
+
+    /// Counts the step that gave this.
+    fn after<T>(&mut self, given: T) -> T {
+        self.step();
+        given
     }
 }
 
@@ -119,7 +149,7 @@ fn identity(value: &Term) -> Result<Term, NativeError> {
 ///
 /// Riak takes each call one list apart, so that lists within lists come apart with the next call.
 /// Here they come apart at once.
-fn index_identity(values: &[Term], arg: &Term) -> Result<Vec<Term>, NativeError> {
+fn index_identity(values: &[Term], arg: &Term, steps: &mut Steps) -> Result<Vec<Term>, NativeError> {
     let is_args = |option: &Term| option.as_tuple::<2>().is_some_and(|[name, _]| name.as_atom() == Some("args"));
     let name = match list_items(arg) {
         Some(options) => {
@@ -130,9 +160,10 @@ fn index_identity(values: &[Term], arg: &Term) -> Result<Vec<Term>, NativeError>
     };
     let wants_all = matches!(name.as_atom(), Some("none" | "undefined"));
     let mut entries = Vec::new();
-    flatten(values, &mut entries);
+    flatten(values, &mut entries, steps);
     Ok(entries
         .into_iter()
+        .inspect(|_| steps.step())
         .filter(|entry| entry_passes(entry, (!wants_all).then_some(&name)))
         .map(without_data)
         .collect())
@@ -157,9 +188,9 @@ fn without_data(entry: Term) -> Term {
     }
 }
 
-fn set_union(mut values: Vec<Term>) -> Vec<Term> {
-    values.sort_by(order);
-    values.dedup();
+fn set_union(mut values: Vec<Term>, steps: &mut Steps) -> Vec<Term> {
+    values.sort_by(|a, b| steps.after(order(a, b)));
+    values.dedup_by(|a, b| steps.after(a == b));
     values
 }
 
@@ -168,17 +199,18 @@ fn is_found(value: &Term) -> bool {
     !matches!(value, Term::Tuple(items) if matches!(items.len(), 2 | 3) && items[0].as_atom() == Some("not_found"))
 }
 
-fn sum(values: &[Term]) -> Result<Vec<Term>, NativeError> {
-    let found = values.iter().filter(|value| is_found(value));
+fn sum(values: &[Term], steps: &mut Steps) -> Result<Vec<Term>, NativeError> {
+    let found = values.iter().inspect(|_| steps.step()).filter(|value| is_found(value));
     let sum = found.into_iter().try_fold(Term::Int(0), |sum, value| add(&sum, value));
     sum.map(|sum| vec![sum]).ok_or_else(|| NativeError::new("badarith"))
 }
 
-fn plist_sum(values: &[Term]) -> Result<Vec<Term>, NativeError> {
+fn plist_sum(values: &[Term], steps: &mut Steps) -> Result<Vec<Term>, NativeError> {
     let mut sums = BTreeMap::new();
     let mut pairs = Vec::new();
-    flatten(values, &mut pairs);
+    flatten(values, &mut pairs, steps);
     for pair in pairs {
+        steps.step();
         let Term::Tuple(items) = pair else { return Err(NativeError::new("function_clause")) };
         let [name, value] = items.as_slice() else { return Err(NativeError::new("function_clause")) };
         let so_far = sums.entry(Key(name.clone())).or_insert(Term::Int(0));
@@ -188,10 +220,11 @@ fn plist_sum(values: &[Term]) -> Result<Vec<Term>, NativeError> {
 }
 
 /// Takes the elements out of lists within lists.
-fn flatten(values: &[Term], out: &mut Vec<Term>) {
+fn flatten(values: &[Term], out: &mut Vec<Term>, steps: &mut Steps) {
     for value in values {
+        steps.step();
         match list_items(value) {
-            Some(items) => flatten(&items, out),
+            Some(items) => flatten(&items, out, steps),
             None => out.push(value.clone()),
         }
     }
@@ -205,8 +238,9 @@ fn to_integer(value: &Term) -> Result<Term, NativeError> {
     parse_int(&text).ok_or_else(|| NativeError(format!("{{badarg,{value}}}")))
 }
 
-fn count(values: &[Term]) -> Term {
+fn count(values: &[Term], steps: &mut Steps) -> Term {
     values.iter().fold(Term::Int(0), |count, value| {
+        steps.step();
         let is_count = matches!(value, Term::Int(_) | Term::Big(_));
         let more = if is_count { value.clone() } else { Term::Int(1) };
         add(&count, &more).unwrap_or(count)

@@ -8,6 +8,7 @@ use ombak_types::etf::{Term, encode};
 use ombak_types::object::VAL_ENCODING_TERM;
 use ombak_types::{Bucket, Object, Sibling};
 use proptest::prelude::*;
+use std::cell::Cell;
 
 fn input() -> Input {
     Input { key_data: Some(Term::binary(b"kd")), ..Input::new(Bucket::untyped("b"), Bytes::from_static(b"k")) }
@@ -18,7 +19,7 @@ fn map(function: MapFunction, object: Option<&Object>, arg: &Term) -> Result<Vec
 }
 
 fn reduce(function: ReduceFunction, values: &[Term]) -> Result<Vec<Term>, String> {
-    function.call(values.to_vec(), &Term::atom("none")).map_err(|error| error.0)
+    function.call(values.to_vec(), &Term::atom("none"), || ()).map_err(|error| error.0)
 }
 
 fn ints(numbers: &[i64]) -> Vec<Term> {
@@ -88,6 +89,25 @@ fn reduce_functions_reduce() {
 }
 
 #[test]
+fn long_calls_rest() {
+    thread_local! {
+        static RESTS: Cell<usize> = const { Cell::new(0) };
+    }
+    let numbers = ints(&(0..10_000).rev().collect::<Vec<_>>());
+    let pairs: Vec<Term> = numbers.iter().map(|n| Term::pair(n.clone(), Term::Int(1))).collect();
+    for function in ReduceFunction::ALL {
+        let values = match function {
+            ReduceFunction::PlistSum => pairs.clone(),
+            ReduceFunction::Identity => vec![input().to_term(); 10_000],
+            _ => numbers.clone(),
+        };
+        RESTS.set(0);
+        function.call(values, &Term::atom("none"), || RESTS.set(RESTS.get() + 1)).unwrap();
+        assert!(RESTS.get() > 100, "{}: {}", function.name(), RESTS.get());
+    }
+}
+
+#[test]
 fn identity_gives_bucket_and_key() {
     let plain = Input::new(Bucket::untyped("b"), Bytes::from_static(b"k"));
     let both = Term::List(texts(&["b", "k"]));
@@ -104,7 +124,7 @@ fn identity_gives_bucket_and_key() {
 
 #[test]
 fn index_identity_gives_keys_and_their_terms() {
-    let call = |values: &[Term], arg: &Term| ReduceFunction::IndexIdentity.call(values.to_vec(), arg);
+    let call = |values: &[Term], arg: &Term| ReduceFunction::IndexIdentity.call(values.to_vec(), arg, || ());
     let (none, name) = (Term::atom("none"), Term::atom("term"));
     let key = Input::new(Bucket::untyped("b"), Bytes::from_static(b"k")).to_term();
     let terms = |name: &str| Term::List(vec![Term::pair(Term::atom(name), Term::Int(110))]);
@@ -145,10 +165,10 @@ proptest! {
         };
         let (first, second) = values.split_at(cut.min(values.len()));
         let none = Term::atom("none");
-        let whole = function.call(values.clone(), &none).unwrap();
-        let mut parts = function.call(first.to_vec(), &none).unwrap();
-        parts.extend(function.call(second.to_vec(), &none).unwrap());
-        let mut again = function.call(parts, &none).unwrap();
+        let whole = function.call(values.clone(), &none, || ()).unwrap();
+        let mut parts = function.call(first.to_vec(), &none, || ()).unwrap();
+        parts.extend(function.call(second.to_vec(), &none, || ()).unwrap());
+        let mut again = function.call(parts, &none, || ()).unwrap();
         let mut whole = whole;
         whole.sort_by(compare);
         again.sort_by(compare);

@@ -108,13 +108,13 @@ fn an_answer_counts_once_and_only_from_the_newest_attempt() {
     let job = job(vec![map(true)]);
     let mut run = JobRun::new(&job, Source::Shares(1), RunLimits::default());
     let first = attempt_of(&orders(&mut run)[0]);
-    run.part_lost(first);
+    run.part_lost(first, "it is down");
     let again = orders(&mut run);
     let second = attempt_of(&again[0]);
     assert_eq!(first.part, second.part);
     // The node that was taken for dead answers after all.
     run.part_done(first, vec![Term::Int(1)].into(), None);
-    run.part_lost(first);
+    run.part_lost(first, "it is down");
     run.part_failed(first, Failure::Timeout);
     assert_eq!(orders(&mut run), []);
     run.part_done(second, vec![Term::Int(2)].into(), None);
@@ -135,7 +135,7 @@ fn a_part_goes_on_where_its_last_results_ended() {
     let Order::Run { attempt, from: Some(from), .. } = &next[1] else { panic!("{next:?}") };
     assert_eq!(from, "m");
     // A piece that is lost begins there again, and the results before it stay.
-    run.part_lost(*attempt);
+    run.part_lost(*attempt, "it is down");
     let Order::Run { attempt, from: Some(from), .. } = &orders(&mut run)[0] else { panic!("no attempt") };
     assert_eq!(from, "m");
     run.part_done(*attempt, Values::default(), None);
@@ -149,14 +149,15 @@ fn a_part_that_is_always_lost_fails_the_job() {
     let mut run = JobRun::new(&job, Source::Shares(2), limits);
     let first = orders(&mut run);
     let (lost, other) = (attempt_of(&first[0]), attempt_of(&first[1]));
-    run.part_lost(lost);
+    run.part_lost(lost, "it is down");
     for _ in 0..2 {
         let again = attempt_of(&orders(&mut run)[0]);
-        run.part_lost(again);
+        run.part_lost(again, "it is down");
     }
     let last = orders(&mut run);
     assert_eq!(last[0], Order::Stop(other), "the other part is stopped");
-    assert!(matches!(&last[1..], [Order::End(Err(Failure::Other(_)))]));
+    let why = "no node could do a part of the job: it is down".to_owned();
+    assert_eq!(last[1..], [Order::End(Err(Failure::Other(why)))]);
 }
 
 #[test]
@@ -166,7 +167,7 @@ fn only_losses_since_the_last_results_count() {
     let next = |run: &mut JobRun| orders(run).iter().find(|o| matches!(o, Order::Run { .. })).map(attempt_of);
     for piece in 0..5u8 {
         let lost = next(&mut run).unwrap();
-        run.part_lost(lost);
+        run.part_lost(lost, "it is down");
         let again = next(&mut run).unwrap();
         run.part_done(again, vec![Term::Int(1)].into(), Some(Bytes::copy_from_slice(&[piece])));
     }

@@ -1,5 +1,6 @@
 //! Threads for tasks that give way to all other threads.
 
+use super::burst::begin_burst;
 use super::give_way::give_way;
 use crate::runtime::BoxFuture;
 use crate::task_threads::TaskThreads;
@@ -30,6 +31,8 @@ impl BackgroundThreads {
             .worker_threads(threads.max(1))
             .thread_name(name)
             .on_thread_start(begin)
+            // A thread that has waited for work need not pause at once.
+            .on_thread_unpark(begin_burst)
             .enable_time()
             .build()?;
         Ok(Self { tasks: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) })

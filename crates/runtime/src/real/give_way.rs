@@ -1,16 +1,20 @@
 //! Threads that leave the processor to others.
 
+use super::burst::begin_burst;
+
 /// The nice value of such a thread, the highest that there is. While other threads want a whole
 /// processor, the thread has about 1.5 % of it; a processor that nobody else wants, it has alone.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 19;
 
 /// Lets the calling thread give way to all others that want the processor, from now on. A thread
-/// that does so must hold no lock for long that threads with requests of clients take.
+/// that does so must hold no lock for long that threads with requests of clients take, and calls
+/// [`super::pause_if_due`] in work that takes long.
 ///
 /// On Linux a nice value belongs to a thread. Elsewhere it belongs to the process, and this does
 /// nothing.
 pub fn give_way() {
+    begin_burst();
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         // The work is done nevertheless, only less politely.

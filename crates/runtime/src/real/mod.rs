@@ -1,6 +1,7 @@
 //! The real world: the machine's clocks, tokio's tasks and timers, threads and TCP.
 
 mod background_threads;
+mod burst;
 mod give_way;
 mod moving_tcp;
 mod periodic_thread;
@@ -9,6 +10,7 @@ mod tcp;
 mod thread_pool;
 mod tokio_runtime;
 
+pub use burst::{pause_if_due, pauses_of_this_thread};
 pub use give_way::give_way;
 pub use serving_threads::{ServingThreads, number_this_thread};
 pub use tcp::TcpNetwork;

@@ -324,6 +324,7 @@ pub fn log_level(name: &str) -> LevelFilter {
 mod tests {
     use super::super::Overrides;
     use super::*;
+    use ombak_script::Limits;
     use ombak_storage::JournalConfig;
     use std::path::Path;
 
@@ -374,6 +375,27 @@ mod tests {
         let expected = json!({"n_val": 5, "w": "all", "allow_mult": true, "dvv_enabled": true,
             "precommit": [{"mod": "a", "fun": "b"}, {"mod": "c", "fun": "d"}]});
         assert_eq!(serde_json::Value::Object(s.default_props), expected);
+    }
+
+    #[test]
+    fn limits_of_functions_arrive() {
+        let expected = FunctionSettings {
+            map_threads: 3,
+            reduce_threads: 4,
+            hook_threads: 5,
+            memory_bytes_max: 16 << 20,
+            stack_bytes_max: 2 << 20,
+            call_time_max: Duration::from_secs(7),
+            allows_anonymous: true,
+            source_dir: Some("./functions".into()),
+        };
+        let s = settings(
+            "javascript.map_pool_size = 3\njavascript.reduce_pool_size = 4\njavascript.hook_pool_size = 5\n\
+             javascript.maximum_heap_size = 16MB\njavascript.maximum_stack_size = 2MB\n\
+             javascript.call_time = 7s\njavascript.anonymous_functions = on\njavascript.source_dir = ./functions",
+        );
+        assert_eq!(s.expect("valid").functions, expected);
+        assert_eq!(settings("").expect("defaults").functions.limits(), Limits::default());
     }
 
     #[test]

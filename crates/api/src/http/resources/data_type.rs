@@ -1,11 +1,11 @@
 //! Data types of bucket types: `/types/T/buckets/B/datatypes/K` (docs/riak/http-api.md §9).
 
 use crate::access::{Access, Permission};
-use crate::data_types;
+use crate::data_types::{self, Fetched};
 use crate::http::context::HttpContext;
 use crate::http::decision_graph::{Offers, Resource, decide};
 use crate::http::error_status::{self, RequestKind};
-use crate::http::params::ObjectParams;
+use crate::http::params::{self, ObjectParams};
 use crate::http::path::Part::{Name, Word};
 use crate::http::path::{Call, Generation, Path, Serve};
 use crate::http::reply::{self, Reply};
@@ -56,6 +56,7 @@ fn serve(call: Call<'_>, key: Option<Bytes>) -> BoxFuture<'_, Reply> {
             bucket: call.bucket(),
             key,
             params: ObjectParams::default(),
+            with_context: true,
             props: Arc::default(),
             kind: DataType::Counter,
         };
@@ -70,6 +71,8 @@ struct Typed<'a> {
     bucket: Bucket,
     key: Option<Bytes>,
     params: ObjectParams,
+    /// Whether answers have the context of the value.
+    with_context: bool,
     /// Known after [`Resource::prepare`], as is the type.
     props: Arc<BucketProps>,
     kind: DataType,
@@ -94,8 +97,7 @@ impl Typed<'_> {
 
     /// The JSON form of a value.
     fn shown(&self, state: &State) -> String {
-        let with_context = !self.request.parameter_is("include_context", "false");
-        let context = state.context().filter(|_| with_context);
+        let context = state.context().filter(|_| self.with_context);
         value_to_json(&state.value(), context).to_string()
     }
 
@@ -103,10 +105,14 @@ impl Typed<'_> {
         let (bucket, options) = (self.bucket.clone(), self.params.get_options()?);
         let read = self.request.read(&self.ctx.kv, &data_types::fetch(bucket, key, options)).await;
         match read.and_then(|read| data_types::fetched(&self.props, read)) {
-            Ok(Some(state)) => Ok(reply::json(StatusCode::OK, self.shown(&state))),
-            Ok(None) => {
+            Ok(Fetched::Value(state)) => Ok(reply::json(StatusCode::OK, self.shown(&state))),
+            Ok(Fetched::Absent { is_deleted }) => {
                 let text = format!("{{\"type\":\"{}\",\"error\":\"notfound\"}}", self.kind.name());
-                Err(reply::json(StatusCode::NOT_FOUND, text))
+                let mut answer = reply::json(StatusCode::NOT_FOUND, text);
+                if is_deleted {
+                    answer.set(name::X_RIAK_DELETED, "true");
+                }
+                Err(answer)
             }
             Err(error) => Err(failed(&error)),
         }
@@ -169,6 +175,9 @@ impl Resource for Typed<'_> {
             reply::text(StatusCode::FORBIDDEN, "Bucket datatype 'undefined' is not a supported type.\n")
         })?;
         self.params = ObjectParams::parse(self.request)?;
+        self.params.return_body = params::boolean_in_any_case(self.request, "returnbody")?.unwrap_or(false);
+        self.with_context = params::boolean_in_any_case(self.request, "include_context")?.unwrap_or(true);
+        self.params.timeout = params::time_limit_above_zero(self.request)?;
         let content_type = self.request.lines.get_text(line::CONTENT_TYPE).unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if self.request.method == Method::POST && !media_type.eq_ignore_ascii_case("application/json") {

@@ -1,6 +1,7 @@
 //! Data types and the counters of Riak 1.4.
 
 use super::*;
+use ombak_kv::DeleteMode;
 use serde_json::{Value, json};
 
 const JSON: &str = "Content-Type: application/json\r\n";
@@ -94,6 +95,46 @@ async fn refusals_are_riaks() {
     }
     let moved = server.request("GET", "/types/default/buckets/b/datatypes/k", "", "").await;
     assert_eq!((moved.status, moved.header("location")), (301, Some("/buckets/b/counters/k")));
+}
+
+#[tokio::test]
+async fn parameters_are_riaks() {
+    let server = server().await;
+    let path = "/types/set/buckets/b/datatypes/k";
+    let shown = server.request("POST", &format!("{path}?returnbody=TRUE&timeout=0"), JSON, r#"{"add":"a"}"#).await;
+    assert_eq!((shown.status, value_of(&shown)), (200, json!(["a"])));
+    let bare = server.request("GET", &format!("{path}?include_context=False&timeout=0"), "", "").await;
+    assert_eq!(bare.text(), r#"{"type":"set","value":["a"]}"#);
+    for (query, text) in [
+        ("returnbody=zork", "returnbody query parameter must be true or false\n"),
+        ("include_context=zork", "include_context query parameter must be true or false\n"),
+        ("timeout=-1", "Bad timeout value \"-1\"\n"),
+        ("timeout=zork", "Bad timeout value \"zork\"\n"),
+    ] {
+        let answer = server.request("GET", &format!("{path}?{query}"), "", "").await;
+        assert_eq!((answer.status, answer.text().as_str()), (400, text), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_value_is_told_from_one_that_never_was() {
+    let dir = TempDir::new().expect("a directory");
+    let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
+    let hooks = Hooks { kinds: ombak_datatypes::kinds(), ..Hooks::default() };
+    let delete_mode = DeleteMode::Keep;
+    let config = KvConfig { ring_size: 8, hooks, delete_mode, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
+    let server =
+        Server::over(config, dir, MemoryLimits::default(), HttpLimits::default(), JobSwitches::default()).await;
+    let props = json!({"datatype": "counter"}).as_object().cloned().expect("an object");
+    server.kv.buckets().create_type(b"counter", &props).expect("created");
+    server.kv.buckets().activate_type(b"counter").expect("activated");
+    let path = "/types/counter/buckets/b/datatypes/k";
+    let missing = server.request("GET", path, "", "").await;
+    assert_eq!((missing.status, missing.header("x-riak-deleted")), (404, None));
+    assert_eq!(server.request("POST", path, JSON, "5").await.status, 204);
+    assert_eq!(server.request("DELETE", "/types/counter/buckets/b/keys/k", "", "").await.status, 204);
+    let deleted = server.request("GET", path, "", "").await;
+    assert_eq!((deleted.status, deleted.header("x-riak-deleted")), (404, Some("true")));
 }
 
 #[tokio::test]

@@ -82,7 +82,7 @@ impl<'a> World<'a> {
                 match self.choose(4) {
                     0 if self.losses_left > 0 => {
                         self.losses_left -= 1;
-                        run.part_lost(attempt);
+                        run.part_lost(attempt, "it is down");
                         late.push((attempt, values));
                     }
                     1 => {
@@ -164,7 +164,7 @@ fn mapped(key: &Input, map: Option<usize>) -> Vec<Term> {
 fn call(phase: &Phase, values: Vec<Term>) -> Vec<Term> {
     match phase {
         Phase::Reduce { function: Reducer::Native(function), .. } => {
-            function.call(values, &Term::atom("none")).unwrap()
+            function.call(values, &Term::atom("none"), || ()).unwrap()
         }
         // A function that may be called only once: it counts calls.
         Phase::Reduce { .. } => {

@@ -1,0 +1,77 @@
+//! Bursts of work: a thread that gives way leaves the processor often, and not only when the
+//! scheduler takes it away.
+//!
+//! Linux ends the turn of a running thread at a tick of its clock, which comes every 4 ms with the
+//! usual 250 ticks a second. Beside threads that are busy, a thread with the highest nice value has
+//! few turns, but each lasts until the next tick, and requests wait for its end. So a thread that
+//! sleeps by itself after 0.2 ms ends its turn early. docs/benchmarks.md compares both.
+
+use std::cell::Cell;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a thread works before it pauses.
+const BURST: Duration = Duration::from_micros(200);
+
+/// How long it asks to sleep. Linux adds up to 50 µs, the slack of timers. After a much shorter
+/// sleep (5 µs without slack) the scheduler treats the thread as if it had not slept.
+const PAUSE: Duration = Duration::from_micros(20);
+
+thread_local! {
+    /// When the burst of this thread began; none for threads that do not give way.
+    static BURST_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+    static PAUSES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A burst of this thread begins, and it will pause when it is over.
+pub(super) fn begin_burst() {
+    BURST_BEGAN.set(Some(Instant::now()));
+}
+
+/// Lets the calling thread sleep for a moment if it gives way to others ([`super::give_way`]) and
+/// has worked for 200 µs since it last slept here. Does nothing on other threads. Long work on such
+/// a thread calls this every few microseconds, and holds no lock meanwhile that others wait for.
+#[expect(clippy::disallowed_methods, reason = "the pause is for the scheduler, and waits for nothing")]
+pub fn pause_if_due() {
+    if BURST_BEGAN.get().is_some_and(|began| began.elapsed() >= BURST) {
+        thread::sleep(PAUSE);
+        PAUSES.set(PAUSES.get() + 1);
+        begin_burst();
+    }
+}
+
+/// How often the calling thread has slept in [`pause_if_due`]; for tests of long work.
+pub fn pauses_of_this_thread() -> u64 {
+    PAUSES.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::give_way;
+
+    /// How often a new thread pauses while it works for a time.
+    fn pauses_in(time: Duration, prepare: fn()) -> u64 {
+        let working = thread::spawn(move || {
+            prepare();
+            let until = Instant::now() + time;
+            while Instant::now() < until {
+                pause_if_due();
+            }
+            pauses_of_this_thread()
+        });
+        working.join().unwrap()
+    }
+
+    #[test]
+    fn only_threads_that_give_way_pause() {
+        assert!(pauses_in(BURST * 50, give_way) > 0);
+        assert_eq!(pauses_in(BURST * 50, || ()), 0);
+    }
+
+    #[test]
+    fn a_thread_pauses_once_for_each_burst_at_most() {
+        assert!(pauses_in(BURST * 50, give_way) <= 50);
+        assert_eq!(pauses_in(Duration::ZERO, give_way), 0);
+    }
+}
