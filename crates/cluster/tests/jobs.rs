@@ -12,6 +12,7 @@ use ombak_jobs::{
 use ombak_kv::PutOptions;
 use ombak_mapreduce::{Failure, Input, Job, Values, to_json};
 use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, Runtime, TaskThreads, TokioRuntime};
+use ombak_types::etf::Term;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, NodeId, Quorum, StoreFailureKind};
 use parking_lot::{Condvar, Mutex};
@@ -311,6 +312,28 @@ async fn a_piece_is_redone_by_another_replica_when_a_node_dies_and_no_result_cou
     assert_eq!(results, expected);
     assert!(number(&cluster, 0, "ombak_job_pieces_redone") > 0);
     drop(gate);
+    cluster.stop().await;
+}
+
+/// The results of a piece can be small integers alone. Erlang's encoding has a form of its own for
+/// such a list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_numbers_arrive_from_other_nodes() {
+    const KEYS: usize = 100;
+    let cluster = Cluster::of(3);
+    fill(&cluster, KEYS).await;
+    let count =
+        json!({"reduce": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "reduce_count_inputs"}});
+    let job = json!({"inputs": "b", "query": [count]}).to_string();
+    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
+    let mut results = Vec::new();
+    while let Some(output) = soon(running.next()).await {
+        results.extend(output.unwrap().values);
+    }
+    assert_eq!(results, [Term::Int(KEYS as i64)]);
+    let elsewhere: u64 = (1..3).map(|node| number(&cluster, node, "ombak_job_pieces")).sum();
+    assert!(elsewhere > 0, "other nodes have done pieces");
+    assert_eq!(number(&cluster, 0, "ombak_job_pieces_redone"), 0);
     cluster.stop().await;
 }
 

@@ -19,8 +19,7 @@ use ombak_types::etf::Term;
 /// The elements of a proper list, `String`s included. `None` for any other term.
 pub(crate) fn list_items(term: &Term) -> Option<Vec<Term>> {
     match term {
-        Term::List(items) => Some(items.clone()),
-        Term::String(bytes) => Some(bytes.iter().map(|&byte| Term::Int(i64::from(byte))).collect()),
+        Term::List(_) | Term::String(_) => term.clone().into_list(),
         _ => None,
     }
 }

@@ -125,6 +125,15 @@ impl Term {
         }
     }
 
+    /// The elements of a proper list, also of a `String`.
+    pub fn into_list(self) -> Option<Vec<Self>> {
+        match self {
+            Self::List(items) => Some(items),
+            Self::String(bytes) => Some(bytes.iter().map(|&byte| Self::Int(i64::from(byte))).collect()),
+            _ => None,
+        }
+    }
+
     /// The elements of a tuple with `N` elements.
     pub fn as_tuple<const N: usize>(&self) -> Option<&[Self; N]> {
         match self {

@@ -188,10 +188,8 @@ fn term(r: &mut Reader<'_>) -> Result<Term, Malformed> {
 }
 
 fn terms(r: &mut Reader<'_>) -> Result<Vec<Term>, Malformed> {
-    match term(r)? {
-        Term::List(terms) => Ok(terms),
-        _ => Err(Malformed("a list of terms is none")),
-    }
+    // A list of small integers alone is decoded as a `String`.
+    term(r)?.into_list().ok_or(Malformed("a list of terms is none"))
 }
 
 /// What is kept lives longer than the bytes that were read together with it.

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod frozen;
+mod jobs;
 mod outdated;
 mod version_1;
 
