@@ -1,7 +1,9 @@
 //! What a request does and to which bucket: the question that security answers.
 //!
 //! Both interfaces ask this question for each request before they call the engine: Protocol Buffers
-//! in `pb::gate`, HTTP in its decision graph. A node without an [`AccessPolicy`] allows everything.
+//! in `pb::gate`, HTTP in its decision graph. For a MapReduce job, `crate::map_reduce` asks it on
+//! both interfaces when the job has been read. A node without an [`AccessPolicy`] allows
+//! everything.
 
 use std::fmt;
 

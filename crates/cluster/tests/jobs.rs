@@ -10,7 +10,7 @@ use ombak_jobs::{
     JobFunctions, JobsConfig, PartAnswer, PartClient, PartError, PartNodes, PartRequest, PartWork, PhaseOfPart,
 };
 use ombak_kv::PutOptions;
-use ombak_mapreduce::{Failure, Input, Job, Values, to_json};
+use ombak_mapreduce::{Failure, Input, Job, KeyFilter, Values, to_json};
 use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, Runtime, TaskThreads, TokioRuntime};
 use ombak_types::etf::Term;
 use ombak_types::time::UnixMicros;
@@ -312,6 +312,52 @@ async fn a_piece_is_redone_by_another_replica_when_a_node_dies_and_no_result_cou
     assert_eq!(results, expected);
     assert!(number(&cluster, 0, "ombak_job_pieces_redone") > 0);
     drop(gate);
+    cluster.stop().await;
+}
+
+/// While no replica of a key is up, the node that was asked stands in, as for a get.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_whose_replicas_are_down_are_not_found() {
+    let cluster = Cluster::of(4);
+    fill(&cluster, 20).await;
+    let key = (0..20).map(|n| format!("k{n}")).find(|key| !cluster.holders(key).contains(&0)).unwrap();
+    for holder in cluster.holders(&key) {
+        cluster.beliefs.set_down(cluster.id(holder), true);
+    }
+    let map = json!({"map": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "map_object_value",
+                             "arg": "filter_notfound"}});
+    let job = json!({"inputs": [["b", key]], "query": [map]}).to_string();
+    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
+    assert_eq!(soon(running.next()).await, None);
+    cluster.stop().await;
+}
+
+/// A node that is asked for keys which lie elsewhere must not answer that there are none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_piece_of_keys_that_lie_elsewhere_is_lost() {
+    let cluster = Cluster::of(3);
+    fill(&cluster, 20).await;
+    let kv = cluster.node(0).kv();
+    let here = |node: usize, home| kv.share(home, 1).nodes.contains(&cluster.id(node));
+    for home in 0..kv.homes() {
+        let request = |node: usize| {
+            let ring = cluster.node(node).kv().share(home, 1).ring;
+            let work = PartWork::Share {
+                bucket: bucket(),
+                home,
+                n: 1,
+                ring,
+                begun: TokioRuntime.wall_clock(),
+                filter: KeyFilter::default(),
+            };
+            PartRequest { work, map: None, ..patient() }
+        };
+        for node in 1..3 {
+            let there = cluster.node(0).peers().part_client(cluster.id(node));
+            let piece = soon(piece_of(&there, request(node))).await;
+            assert_eq!(piece.is_ok(), here(node, home), "node {node}, home {home}: {piece:?}");
+        }
+    }
     cluster.stop().await;
 }
 

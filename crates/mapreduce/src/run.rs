@@ -211,7 +211,7 @@ impl JobRun {
             let is_regroupable =
                 matches!(job.phases.get(phase), Some(Phase::Reduce { function, .. }) if function.is_regroupable());
             let is_kept = parts.phase.is_some_and(|phase| job.phases[phase].keep());
-            let wanted = asked.unwrap_or(is_regroupable || self.limits.always_prereduce);
+            let wanted = asked.unwrap_or(is_regroupable);
             parts.prereduce = (wanted && !only_once && !is_kept).then_some(phase);
         }
     }

@@ -4,7 +4,7 @@
 use super::worker::Worker;
 use crate::part::PartError;
 use ombak_kv::{GetOptions, GetReply, GetRequest, Kv};
-use ombak_mapreduce::{Failure, Input};
+use ombak_mapreduce::Input;
 use ombak_runtime::pause_if_due;
 use ombak_types::{Error, Object, Quorum};
 use std::time::{Duration, Instant};
@@ -36,9 +36,6 @@ impl Worker {
     /// Reads a key from the replicas that have it.
     async fn read_elsewhere(&self, input: &Input, deadline: Instant) -> Result<Option<Object>, PartError> {
         let left = deadline.saturating_duration_since(self.node().runtime.now());
-        if left.is_zero() {
-            return Err(PartError::Failed(Failure::Timeout));
-        }
         let options = GetOptions {
             r: Some(Quorum::One),
             notfound_ok: Some(false),

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::part::{PartWork, PhaseOfPart};
-use crate::{Jobs, NoPartNodes};
+use crate::{JobFunctions, Jobs, NoPartNodes};
 use bytes::Bytes;
+use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
 use ombak_kv::{KvConfig, PutOptions, PutRequest, head_terms};
 use ombak_mapreduce::{Input, Job, Phase};
 use ombak_runtime::{OtherClocks, TokioRuntime, give_way, pauses_of_this_thread};
@@ -67,8 +68,13 @@ fn soon() -> Instant {
 
 /// A piece that reads objects.
 fn piece_of(keys: Vec<Input>, deadline: Instant) -> PartRequest {
-    let map = r#"{"inputs":"b","query":[{"map":{"language":"erlang","module":"riak_kv_mapreduce","function":"map_object_value"}}]}"#;
-    let phase: Phase = Job::from_json(map.as_bytes()).unwrap().phases.remove(0);
+    let function = r#"{"language":"erlang","module":"riak_kv_mapreduce","function":"map_object_value"}"#;
+    mapped_with(function, keys, deadline)
+}
+
+fn mapped_with(function: &str, keys: Vec<Input>, deadline: Instant) -> PartRequest {
+    let job = format!(r#"{{"inputs":"b","query":[{{"map":{function}}}]}}"#);
+    let phase: Phase = Job::from_json(job.as_bytes()).unwrap().phases.remove(0);
     let map = Some(PhaseOfPart { number: 0, phase });
     PartRequest { job: 1, work: PartWork::Keys(keys), from: None, map, prereduce: None, deadline }
 }
@@ -105,6 +111,48 @@ async fn a_piece_ends_when_its_time_is_over_and_the_next_one_goes_on_there() {
         }
     }
     assert_eq!(pieces, [KEYS_AT_ONCE_MAX, KEYS_AT_ONCE_MAX, KEYS_AT_ONCE_MAX, 4]);
+}
+
+struct NothingRegistered;
+
+impl RegisteredFunctions for NothingRegistered {
+    fn registered(&self, _name: &str) -> Option<Registered> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn calls_of_a_function_end_with_the_time_of_their_piece() {
+    let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default());
+    let catalogue = Catalogue::new(Arc::new(NothingRegistered), Vec::new(), false);
+    let functions = Some(JobFunctions { pool, catalogue });
+    let node = Node::open(JobsConfig { functions, piece_time_max: Duration::ZERO, ..JobsConfig::default() });
+    node.fill(5).await;
+    let request = mapped_with(r#"{"language":"javascript","name":"Riak.mapValues"}"#, inputs(0..5), soon());
+    let piece = node.jobs.local_parts().piece_as(request, |piece| piece).await.unwrap();
+    assert_eq!((piece.results.len(), piece.from.is_some()), (1, true));
+}
+
+#[tokio::test]
+async fn a_short_piece_does_not_wait_for_the_end_of_a_long_one() {
+    const KEYS: usize = 200_000;
+    let long_time = Duration::from_secs(60);
+    let node = Node::open(JobsConfig {
+        threads: 1,
+        piece_time_max: long_time,
+        piece_bytes_max: usize::MAX,
+        ..JobsConfig::default()
+    });
+    node.fill(1).await;
+    let parts = node.jobs.local_parts();
+    let keys = vec![inputs(0..1).remove(0); KEYS];
+    let long = tokio::spawn(parts.piece_as(piece_of(keys, soon()), |piece| piece.results.len()));
+    while node.inner().counts.pieces_active.get() == 0 {
+        tokio::task::yield_now().await;
+    }
+    parts.piece_as(piece_of(inputs(0..1), soon()), |piece| piece).await.unwrap();
+    assert!(!long.is_finished());
+    assert_eq!(long.await.unwrap(), Ok(KEYS));
 }
 
 #[tokio::test]

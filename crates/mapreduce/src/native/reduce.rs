@@ -84,8 +84,8 @@ impl ReduceFunction {
 
     /// Calls the function, and `rest` between some of its values, so that the caller can let others
     /// work during a long call. Reducing results of earlier calls together with new values gives
-    /// what reducing all values at once gives, apart from the order of results that have none. The one
-    /// exception is Riak's: [`Self::CountInputs`] adds integers up, and counts all else.
+    /// what reducing all values at once gives, apart from the order of results that have none. The
+    /// one exception is Riak's: [`Self::CountInputs`] adds integers up, and counts all else.
     pub fn call(self, values: Vec<Term>, arg: &Term, rest: fn()) -> Result<Vec<Term>, NativeError> {
         let mut steps = Steps { rest, left: STEPS_EACH };
         match self {

@@ -22,9 +22,6 @@ pub struct RunLimits {
     pub waiting_bytes_max: usize,
     /// How many bytes the results and new values of one reduce phase take before the job fails.
     pub reduce_bytes_max: usize,
-    /// Reduce the results of parts before they travel, even where a user's function is not known
-    /// to allow it.
-    pub always_prereduce: bool,
 }
 
 impl Default for RunLimits {
@@ -38,7 +35,6 @@ impl Default for RunLimits {
             script_call_bytes_max: 512 << 10,
             waiting_bytes_max: 16 << 20,
             reduce_bytes_max: 64 << 20,
-            always_prereduce: false,
         }
     }
 }
