@@ -267,7 +267,7 @@ def mapred_http_errors(world):
     """A function that fails gives Riak's error, in one piece and in the stream of parts."""
     inputs = [["doesnot", "exist"]]
     status, headers, body = job(world[2], inputs, [mapping()])
-    equal((status, headers["content-type"]), (500, "application/json"), "the status of a failure")
+    equal((status, headers["content-type"]), (500, JSON), "the status of a failure")
     error = json.loads(body)
     equal((error["phase"], error["error"]), (0, "function_clause"), "a failure")
     equal(error["input"], '{{error,notfound},{<<"doesnot">>,<<"exist">>},undefined}', "the input that failed")
@@ -275,7 +275,7 @@ def mapred_http_errors(world):
     equal((status, headers["content-type"].split(";")[0]), (200, "multipart/mixed"), "the status of a stream")
     equal(json.loads(body.split(b"\r\n\r\n")[1].split(b"\r\n--")[0]), error, "the failure in a stream")
     with Pb(world[2]) as pb:
-        text = pb.error(23, [(1, json.dumps({"inputs": inputs, "query": [mapping()]})), (2, "application/json")])
+        text = pb.error(23, [(1, json.dumps({"inputs": inputs, "query": [mapping()]})), (2, JSON)])
     equal(json.loads(text), error, "the failure over Protocol Buffers")
 
 

@@ -1,5 +1,6 @@
 //! The calls that one piece of work makes.
 
+use crate::FunctionError;
 use crate::pool::Running;
 use ombak_runtime::pause_if_due;
 use ombak_script::{ErrorKind, Limits, Log, PreCommit, ScriptError, Session};
@@ -15,11 +16,13 @@ pub struct Calls<'a> {
     running: &'a Running,
     limits: Limits,
     deadline: Instant,
+    /// Why a call of the work was ended that had time left.
+    ended: Option<FunctionError>,
 }
 
 impl<'a> Calls<'a> {
     pub(crate) fn new(session: &'a mut Session, running: &'a Running, limits: Limits, deadline: Instant) -> Self {
-        Self { session, running, limits, deadline }
+        Self { session, running, limits, deadline, ended: None }
     }
 
     /// Calls a map function. Returns the values that it gives for the object.
@@ -59,16 +62,26 @@ impl<'a> Calls<'a> {
         self.session.reset();
     }
 
+    /// Takes why a call was ended that had time left: then the work counts as not done.
+    pub(crate) fn take_end(&mut self) -> Option<FunctionError> {
+        self.ended.take()
+    }
+
     fn timed<T>(&mut self, call: impl FnOnce(&mut Session) -> Result<T, ScriptError>) -> Result<T, ScriptError> {
         pause_if_due();
         let now = self.running.now();
         let left = self.deadline.saturating_duration_since(now).min(self.limits.call_time_max);
-        if left.is_zero() || self.running.is_stopping() {
-            return Err(no_time());
+        let result = if left.is_zero() || self.running.is_stopping() {
+            Err(no_time())
+        } else {
+            self.session.set_call_time_max(left);
+            let _timed = self.running.begin_call(now + left);
+            call(self.session)
+        };
+        if result.as_ref().is_err_and(|error| error.kind == ErrorKind::Time) {
+            self.ended = self.running.why_over(self.deadline);
         }
-        self.session.set_call_time_max(left);
-        let _timed = self.running.begin_call(now + left);
-        call(self.session)
+        result
     }
 }
 

@@ -62,7 +62,8 @@ impl Function {
     /// Runs work on a thread of the pool, and waits for its result, no longer than until
     /// `deadline`. The work makes its calls through [`Calls`]; it must do little else, because only
     /// calls are watched. Work that has not begun when the caller drops the future, or at the
-    /// deadline, is never done.
+    /// deadline, is never done. If the deadline or the end of the pool has ended a call, the result
+    /// says that, and not what the work has made of the call's error.
     pub async fn run<T: Send + 'static>(
         &self,
         deadline: Instant,
@@ -77,7 +78,7 @@ impl Function {
             is_unwanted: Box::new(move || wanted.is_unwanted()),
             run: Box::new(move |calls| {
                 let result = work(calls);
-                done.give(Ok(result));
+                done.give(calls.take_end().map_or(Ok(result), Err));
             }),
             fail: Arc::new(move |why| answer.give(Err(why))),
         })?;

@@ -146,7 +146,9 @@ async fn the_threads_of_jobs_give_way_to_those_of_hooks() {
 
 #[tokio::test]
 async fn long_calls_of_jobs_pause_and_those_of_hooks_do_not() {
-    let pool = pool(config());
+    // The machine may be busy.
+    let limits = Limits { call_time_max: Duration::from_secs(60), ..Limits::default() };
+    let pool = pool(PoolConfig { limits, ..config() });
     let pauses = async |lane| {
         let busy = open(&pool, lane, "function() { for (var n = 0; n < 1000000; n++) {} return []; }");
         let work = busy.run(soon(), |calls| {
@@ -265,7 +267,7 @@ async fn the_deadline_of_the_caller_ends_the_function() {
     let endless = open(&pool, Lane::Map, "function() { for (;;); }");
     let late = mapped(&endless, Instant::now() + Duration::from_millis(20)).await;
     // Either the function ends first or the wait for it.
-    assert!(late == Err(FunctionError::Late) || kind(late) == ErrorKind::Time);
+    assert_eq!(late, Err(FunctionError::Late));
     until(|| pool.counts(Lane::Map).busy == 0).await;
     assert_eq!(pool.counts(Lane::Map).stuck_total, 0);
 }
@@ -425,7 +427,7 @@ async fn a_stop_ends_what_runs_and_what_waits() {
     until(|| pool.counts(Lane::Map).waiting == 1).await;
     pool.stop();
     assert_eq!(pool.counts(Lane::Map).threads, 0);
-    assert_eq!(running.await.unwrap().unwrap().unwrap_err().kind, ErrorKind::Time);
+    assert_eq!(running.await.unwrap(), Err(FunctionError::Stopped));
     assert_eq!(waiting.await.unwrap(), Err(FunctionError::Stopped));
     assert_eq!(mapped(&endless, soon()).await, Err(FunctionError::Stopped));
 }
@@ -452,7 +454,7 @@ async fn the_time_of_a_call_and_the_deadline_end_the_top_of_a_program() {
     let by_deadline = pool(PoolConfig { limits: slow, ..config() });
     let top = open(&by_deadline, Lane::Map, ENDLESS_TOP);
     let late = mapped(&top, Instant::now() + Duration::from_millis(20)).await;
-    assert!(late == Err(FunctionError::Late) || kind(late) == ErrorKind::Time);
+    assert_eq!(late, Err(FunctionError::Late));
     until(|| by_deadline.counts(Lane::Map).busy == 0).await;
     assert_eq!(by_deadline.counts(Lane::Map).stuck_total, 0);
 }
@@ -518,7 +520,7 @@ async fn a_stop_does_not_wait_for_a_thread_that_does_not_come_back() {
     stopping.await.unwrap();
     runtime.set_looks_left(None);
     let ended = call.await.unwrap();
-    assert!(ended == Err(FunctionError::Stuck) || kind(ended) == ErrorKind::Time);
+    assert!(matches!(ended, Err(FunctionError::Stuck | FunctionError::Stopped)), "{ended:?}");
 }
 
 #[tokio::test]

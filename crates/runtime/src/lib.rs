@@ -32,7 +32,8 @@ pub use other_clocks::OtherClocks;
 pub use pool::{Job, JobQueue, Pool, PoolError};
 pub use published::Published;
 pub use real::{
-    ServingThreads, TcpNetwork, TokioRuntime, give_way, number_this_thread, pause_if_due, pauses_of_this_thread,
+    ServingThreads, TcpNetwork, TokioRuntime, begin_burst, give_way, number_this_thread, pause_if_due,
+    pauses_of_this_thread,
 };
 pub use runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime, RuntimeExt};
 pub use task_threads::TaskThreads;

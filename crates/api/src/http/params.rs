@@ -120,7 +120,7 @@ fn bad_time_limit(text: &[u8]) -> Reply {
     bad(format!("Bad timeout value {}\n", CharListText(text)))
 }
 
-/// Parses the parameter `timeout` of a request that 0 gives no time limit. Less than 0 is refused.
+/// Parses the parameter `timeout` of a data type: 0 means no limit, and less than 0 is refused.
 pub fn time_limit_above_zero(request: &Request) -> Result<Option<TimeLimit>, Reply> {
     match (time_limit(request)?, request.parameter("timeout")) {
         (Some(TimeLimit::Passed), Some(text)) if integer(text) == Some(0) => Ok(None),

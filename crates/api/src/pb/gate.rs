@@ -2,8 +2,8 @@
 //! Hot.
 //!
 //! Gets, puts and deletes pass it as every other request does. No feature asks it: the code that
-//! calls the features does ([`super::handler`]). The one exception are MapReduce jobs, whose inputs
-//! are known when the job has been read: `crate::map_reduce` asks for them.
+//! calls the features does ([`super::handler`]). The one exception is a MapReduce job, whose inputs
+//! are known when the job has been read: `crate::map_reduce` asks for it.
 
 use super::context::PbContext;
 use super::refusal::Refusal;

@@ -50,6 +50,14 @@ impl Running {
         self.shared.is_stopping()
     }
 
+    /// Why a call must not go on, whatever time it has left.
+    pub(crate) fn why_over(&self, deadline: Instant) -> Option<FunctionError> {
+        if self.is_stopping() {
+            return Some(FunctionError::Stopped);
+        }
+        (self.now() >= deadline).then_some(FunctionError::Late)
+    }
+
     /// Says that a call begins, and when it has to be over.
     pub(crate) fn begin_call(&self, ends_at: Instant) -> Timed<'_> {
         self.call_ends_ms.store(self.since_began_ms(ends_at), Ordering::Release);
@@ -99,7 +107,8 @@ impl Running {
     pub(super) fn clock(self: &Arc<Self>) -> Clock {
         let running = self.clone();
         Rc::new(move || {
-            // The engine asks for the time every few microseconds, so long calls pause here.
+            // The engine asks for the time after some thousand calls and jumps back, so long calls
+            // pause here.
             pause_if_due();
             match running.is_stopping() {
                 true => Duration::MAX,

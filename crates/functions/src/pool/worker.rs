@@ -3,8 +3,8 @@
 use super::sessions::Sessions;
 use super::{Running, Shared, Work};
 use crate::{Calls, FunctionError, Lane};
-use ombak_runtime::give_way;
-use ombak_script::Session;
+use ombak_runtime::{begin_burst, give_way};
+use ombak_script::{ErrorKind, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tracing::{error, info};
@@ -64,6 +64,7 @@ impl Shared {
             }
             waits.idle += 1;
             lane.work.wait(&mut waits);
+            begin_burst();
             waits.idle -= 1;
         }
     }
@@ -83,7 +84,10 @@ fn run(work: Work, running: &Arc<Running>, sessions: &mut Sessions) {
     }
     running.begin_work(fail);
     let done = catch_unwind(AssertUnwindSafe(|| {
-        let session = sessions.get(&function, running, deadline).map_err(FunctionError::Script)?;
+        let session = sessions.get(&function, running, deadline).map_err(|why| match why.kind {
+            ErrorKind::Time => running.why_over(deadline).unwrap_or(FunctionError::Script(why)),
+            _ => FunctionError::Script(why),
+        })?;
         run(&mut Calls::new(session, running, running.limits(), deadline));
         write_log(session);
         Ok(())

@@ -7,7 +7,7 @@ use crate::part::{PartError, PartRequest};
 use ombak_functions::{Function, FunctionError, Lane};
 use ombak_kv::{GetOptions, GetReply, GetRequest};
 use ombak_mapreduce::{Failure, Input, PhaseFailure, ScriptSource, from_json, not_found_term, object_to_json, to_json};
-use ombak_script::{ErrorKind, Program, ScriptError};
+use ombak_script::Program;
 use ombak_types::etf::Term;
 use ombak_types::{Error, Object};
 use parking_lot::Mutex;
@@ -95,10 +95,10 @@ impl Worker {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(failed)) => {
                 let (error, input) = *failed;
-                let failure = |text: &str| PhaseFailure::of_map(number, text, &input, true);
-                Err(self.failure_of_call(&error, request.deadline, failure))
+                let failure = PhaseFailure::of_map(number, &script_error_text(&error), &input, true);
+                Err(PartError::Failed(Failure::Phase(failure)))
             }
-            Err(error) => Err(self.failure_of_pool(number, &error, request.deadline)),
+            Err(error) => Err(of_pool(number, &error)),
         }
     }
 
@@ -119,38 +119,8 @@ impl Worker {
         });
         match called.await {
             Ok(Ok(results)) => Ok(results),
-            Ok(Err(error)) => Err(self.failure_of_call(&error, deadline, |text| PhaseFailure::of_reduce(number, text))),
-            Err(error) => Err(self.failure_of_pool(number, &error, deadline)),
-        }
-    }
-
-    /// The failure of a call. The end of its job ends a call, too, and then the job has timed out.
-    fn failure_of_call(
-        &self,
-        error: &ScriptError,
-        deadline: Instant,
-        failure: impl FnOnce(&str) -> PhaseFailure,
-    ) -> PartError {
-        let has_timed_out = error.kind == ErrorKind::Time && self.node().runtime.now() >= deadline;
-        PartError::Failed(match has_timed_out {
-            true => Failure::Timeout,
-            false => Failure::Phase(failure(&script_error_text(error))),
-        })
-    }
-
-    /// The failure of work with a function, which another attempt may do if no thread could.
-    fn failure_of_pool(&self, number: usize, error: &FunctionError, deadline: Instant) -> PartError {
-        match error {
-            FunctionError::Script(error) => {
-                self.failure_of_call(error, deadline, |text| PhaseFailure::of_reduce(number, text))
-            }
-            FunctionError::Late => PartError::Failed(Failure::Timeout),
-            FunctionError::Stuck => failed(number, &error.to_string()),
-            FunctionError::Busy
-            | FunctionError::Refused
-            | FunctionError::NoThread(_)
-            | FunctionError::Broken
-            | FunctionError::Stopped => PartError::Lost(Error::Overload),
+            Ok(Err(error)) => Err(failed(number, &script_error_text(&error))),
+            Err(error) => Err(of_pool(number, &error)),
         }
     }
 
@@ -200,6 +170,19 @@ impl Worker {
 
 fn failed(number: usize, error: &str) -> PartError {
     PartError::Failed(Failure::Phase(PhaseFailure::of_reduce(number, error)))
+}
+
+/// What a failure of the threads means for a piece: another attempt may find a thread.
+fn of_pool(number: usize, error: &FunctionError) -> PartError {
+    match error {
+        FunctionError::Script(error) => failed(number, &script_error_text(error)),
+        FunctionError::Late => PartError::Failed(Failure::Timeout),
+        FunctionError::Stuck => failed(number, &error.to_string()),
+        FunctionError::Stopped => PartError::Lost(Error::Stopping),
+        FunctionError::Busy | FunctionError::Refused | FunctionError::NoThread(_) | FunctionError::Broken => {
+            PartError::Lost(Error::Overload)
+        }
+    }
 }
 
 fn json_of(number: usize, term: &Term) -> Result<String, PartError> {

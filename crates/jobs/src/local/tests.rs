@@ -152,7 +152,7 @@ async fn a_short_piece_does_not_wait_for_the_end_of_a_long_one() {
     }
     parts.piece_as(piece_of(inputs(0..1), soon()), |piece| piece).await.unwrap();
     assert!(!long.is_finished());
-    assert_eq!(long.await.unwrap(), Ok(KEYS));
+    long.abort();
 }
 
 #[tokio::test]

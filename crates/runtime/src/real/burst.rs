@@ -23,9 +23,17 @@ thread_local! {
     static PAUSES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A burst of this thread begins, and it will pause when it is over.
-pub(super) fn begin_burst() {
+/// From now on the calling thread works in bursts.
+pub(super) fn work_in_bursts() {
     BURST_BEGAN.set(Some(Instant::now()));
+}
+
+/// A new burst of the calling thread begins, because it has waited for work. Does nothing on
+/// threads that do not give way.
+pub fn begin_burst() {
+    if BURST_BEGAN.get().is_some() {
+        work_in_bursts();
+    }
 }
 
 /// Lets the calling thread sleep for a moment if it gives way to others ([`super::give_way`]) and
@@ -63,10 +71,38 @@ mod tests {
         working.join().unwrap()
     }
 
+    /// Waits for the time of a burst without leaving the processor.
+    fn burst() {
+        let began = Instant::now();
+        while began.elapsed() < BURST {}
+    }
+
     #[test]
     fn only_threads_that_give_way_pause() {
-        assert!(pauses_in(BURST * 50, give_way) > 0);
-        assert_eq!(pauses_in(BURST * 50, || ()), 0);
+        let after_a_burst = |prepare: fn()| {
+            let working = thread::spawn(move || {
+                prepare();
+                burst();
+                pause_if_due();
+                pauses_of_this_thread()
+            });
+            working.join().unwrap()
+        };
+        assert_eq!((after_a_burst(give_way), after_a_burst(|| ())), (1, 0));
+    }
+
+    #[test]
+    fn waiting_for_work_is_no_burst() {
+        let waiting = thread::spawn(|| {
+            give_way();
+            burst();
+            let before = BURST_BEGAN.get();
+            begin_burst();
+            before < BURST_BEGAN.get()
+        });
+        assert!(waiting.join().unwrap());
+        begin_burst();
+        assert_eq!(BURST_BEGAN.get(), None, "this thread does not give way");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Threads that leave the processor to others.
 
-use super::burst::begin_burst;
+use super::burst::work_in_bursts;
 
 /// The nice value of such a thread, the highest that there is. While other threads want a whole
 /// processor, the thread has about 1.5 % of it; a processor that nobody else wants, it has alone.
@@ -11,10 +11,10 @@ const NICE: i32 = 19;
 /// that does so must hold no lock for long that threads with requests of clients take, and calls
 /// [`super::pause_if_due`] in work that takes long.
 ///
-/// On Linux a nice value belongs to a thread. Elsewhere it belongs to the process, and this does
-/// nothing.
+/// On Linux a nice value belongs to a thread. Elsewhere it belongs to the process and stays as it
+/// is, so the thread does no more than pause.
 pub fn give_way() {
-    begin_burst();
+    work_in_bursts();
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         // The work is done nevertheless, only less politely.

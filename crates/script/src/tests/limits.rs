@@ -28,6 +28,17 @@ fn endless_functions_end() {
     assert_eq!(kind_of("(function() { for (;;); })()"), ErrorKind::Time, "while it is compiled");
 }
 
+/// Whoever wants all calls to end sets the clock to its end.
+#[test]
+fn a_clock_at_its_end_ends_a_call_that_has_just_begun() {
+    let now = Rc::new(Cell::new(Duration::ZERO));
+    let shown = now.clone();
+    let endless = Program::source("function() { for (;;); }").unwrap();
+    let mut session = Session::open(endless, limits(), Rc::new(move || shown.get())).unwrap();
+    now.set(Duration::MAX);
+    assert_eq!(session.map("1", "null", "null").unwrap_err().kind, ErrorKind::Time);
+}
+
 #[test]
 fn searches_that_would_take_minutes_are_refused() {
     for body in [
