@@ -5,7 +5,7 @@
 mod support;
 
 use bytes::Bytes;
-use ombak_functions::{Catalogue, FunctionPool, Lane, PoolConfig, Registered, RegisteredFunctions};
+use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig};
 use ombak_jobs::{
     JobFunctions, JobsConfig, PartAnswer, PartClient, PartError, PartNodes, PartRequest, PartWork, PhaseOfPart,
 };
@@ -404,14 +404,6 @@ async fn a_job_does_not_ask_a_replica_that_is_known_to_have_missed_writes() {
     assert_eq!((cluster.stored(2, "k0"), results), (None, KEYS));
     cluster.nodes[2].faults.hold_puts(false);
     cluster.stop().await;
-}
-
-struct NothingRegistered;
-
-impl RegisteredFunctions for NothingRegistered {
-    fn registered(&self, _name: &str) -> Option<Registered> {
-        None
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,7 +16,8 @@ pub struct Calls<'a> {
     running: &'a Running,
     limits: Limits,
     deadline: Instant,
-    /// Why a call of the work was ended that had time left.
+    /// Whether the last call was ended by a stop of the pool or by the deadline of the work. Then
+    /// every further call is, too.
     ended: Option<FunctionError>,
 }
 
@@ -62,7 +63,7 @@ impl<'a> Calls<'a> {
         self.session.reset();
     }
 
-    /// Takes why a call was ended that had time left: then the work counts as not done.
+    /// Takes the reason if a stop of the pool or the deadline of the work has ended a call.
     pub(crate) fn take_end(&mut self) -> Option<FunctionError> {
         self.ended.take()
     }
@@ -78,9 +79,7 @@ impl<'a> Calls<'a> {
             let _timed = self.running.begin_call(now + left);
             call(self.session)
         };
-        if result.as_ref().is_err_and(|error| error.kind == ErrorKind::Time) {
-            self.ended = self.running.why_over(self.deadline);
-        }
+        self.ended = result.as_ref().err().and_then(|error| self.running.end_of_work(error, self.deadline));
         result
     }
 }

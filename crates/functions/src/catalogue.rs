@@ -19,6 +19,16 @@ pub trait RegisteredFunctions: Send + Sync {
     fn registered(&self, name: &str) -> Option<Registered>;
 }
 
+/// A node at which no function is registered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NothingRegistered;
+
+impl RegisteredFunctions for NothingRegistered {
+    fn registered(&self, _name: &str) -> Option<Registered> {
+        None
+    }
+}
+
 /// Finds programs.
 #[derive(Clone)]
 pub struct Catalogue {

@@ -39,7 +39,7 @@ mod pool;
 mod tests;
 
 pub use calls::Calls;
-pub use catalogue::{Catalogue, Registered, RegisteredFunctions};
+pub use catalogue::{Catalogue, NothingRegistered, Registered, RegisteredFunctions};
 pub use config::{Lane, PoolConfig};
 pub use error::{FunctionError, LookupError};
 pub use function::Function;

@@ -134,7 +134,7 @@ async fn a_hook_sees_that_a_key_is_deleted() {
 async fn a_hook_has_the_time_of_its_client() {
     let late = hooks().pre_commit(at(), vec![Hook::Named("upper".into())], object("v"), Some(Instant::now())).await;
     assert_eq!(late, Err(Error::Timeout));
-    // The call of a hook ends with its put, and both say so at the same time.
+    // The deadline ends the call of the hook and the put at the same time.
     for _ in 0..10 {
         let until = Some(Instant::now() + Duration::from_millis(30));
         let late = hooks().pre_commit(at(), vec![Hook::Named("endless".into())], object("v"), until).await;

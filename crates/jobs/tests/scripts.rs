@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use bytes::Bytes;
-use ombak_functions::{Catalogue, FunctionPool, Lane, PoolConfig, Registered, RegisteredFunctions};
+use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig};
 use ombak_jobs::{JobFunctions, Jobs, JobsConfig, NoPartNodes};
 use ombak_kv::{Kv, KvConfig, PutOptions, PutRequest, head_terms};
 use ombak_mapreduce::{Failure, Job, to_json};
@@ -14,14 +14,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-struct NothingRegistered;
-
-impl RegisteredFunctions for NothingRegistered {
-    fn registered(&self, _name: &str) -> Option<Registered> {
-        None
-    }
-}
 
 struct Node {
     kv: Kv,

@@ -3,7 +3,7 @@
 use super::Shared;
 use crate::FunctionError;
 use ombak_runtime::pause_if_due;
-use ombak_script::{Clock, Limits};
+use ombak_script::{Clock, ErrorKind, Limits, ScriptError};
 use parking_lot::Mutex;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,12 +50,14 @@ impl Running {
         self.shared.is_stopping()
     }
 
-    /// Why a call must not go on, whatever time it has left.
-    pub(crate) fn why_over(&self, deadline: Instant) -> Option<FunctionError> {
-        if self.is_stopping() {
-            return Some(FunctionError::Stopped);
+    /// What the error of a call means for work with this deadline, if it says only that a stop of
+    /// the pool or the deadline has ended the call.
+    pub(crate) fn end_of_work(&self, error: &ScriptError, deadline: Instant) -> Option<FunctionError> {
+        match error.kind {
+            ErrorKind::Time if self.is_stopping() => Some(FunctionError::Stopped),
+            ErrorKind::Time if self.now() >= deadline => Some(FunctionError::Late),
+            _ => None,
         }
-        (self.now() >= deadline).then_some(FunctionError::Late)
     }
 
     /// Says that a call begins, and when it has to be over.

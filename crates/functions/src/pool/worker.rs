@@ -4,7 +4,7 @@ use super::sessions::Sessions;
 use super::{Running, Shared, Work};
 use crate::{Calls, FunctionError, Lane};
 use ombak_runtime::{begin_burst, give_way};
-use ombak_script::{ErrorKind, Session};
+use ombak_script::Session;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tracing::{error, info};
@@ -84,10 +84,9 @@ fn run(work: Work, running: &Arc<Running>, sessions: &mut Sessions) {
     }
     running.begin_work(fail);
     let done = catch_unwind(AssertUnwindSafe(|| {
-        let session = sessions.get(&function, running, deadline).map_err(|why| match why.kind {
-            ErrorKind::Time => running.why_over(deadline).unwrap_or(FunctionError::Script(why)),
-            _ => FunctionError::Script(why),
-        })?;
+        let session = sessions
+            .get(&function, running, deadline)
+            .map_err(|why| running.end_of_work(&why, deadline).unwrap_or(FunctionError::Script(why)))?;
         run(&mut Calls::new(session, running, running.limits(), deadline));
         write_log(session);
         Ok(())

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const BYTES_MAX: u64 = 1 << 20;
 
 /// What the store of this node says about one key.
-pub(super) enum Here {
+enum Here {
     Known(Option<Object>),
     AskOthers,
 }
@@ -57,7 +57,7 @@ const fn says_nothing_of_the_key(error: &Error) -> bool {
     !matches!(error, Error::NotFound | Error::NoType(_) | Error::ZeroLength(_) | Error::KeyTooLarge)
 }
 
-pub(super) fn read_here(kv: &Kv, inputs: &[Input]) -> Result<Vec<Here>, PartError> {
+fn read_here(kv: &Kv, inputs: &[Input]) -> Result<Vec<Here>, PartError> {
     let (mut found, mut bytes) = (Vec::with_capacity(inputs.len()), 0);
     for input in inputs {
         if bytes >= BYTES_MAX {
@@ -76,4 +76,20 @@ pub(super) fn read_here(kv: &Kv, inputs: &[Input]) -> Result<Vec<Here>, PartErro
         });
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::JobsConfig;
+    use crate::local::tests::{Node, inputs, pauses_in};
+
+    #[tokio::test]
+    async fn reading_pauses() {
+        let node = Node::open(JobsConfig::default());
+        node.fill(1).await;
+        let (kv, key) = (node.kv.clone(), inputs(0..1).remove(0));
+        let pauses = pauses_in(move || drop(read_here(&kv, &vec![key; 50_000])));
+        assert!(pauses > 1, "{pauses}");
+    }
 }

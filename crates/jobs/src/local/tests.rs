@@ -4,7 +4,7 @@ use super::*;
 use crate::part::{PartWork, PhaseOfPart};
 use crate::{JobFunctions, Jobs, NoPartNodes};
 use bytes::Bytes;
-use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
+use ombak_functions::{Catalogue, FunctionPool, NothingRegistered, PoolConfig};
 use ombak_kv::{KvConfig, PutOptions, PutRequest, head_terms};
 use ombak_mapreduce::{Input, Job, Phase};
 use ombak_runtime::{OtherClocks, TokioRuntime, give_way, pauses_of_this_thread};
@@ -47,7 +47,7 @@ impl Node {
         self.kv.put(request).await.unwrap();
     }
 
-    async fn fill(&self, count: u32) {
+    pub(crate) async fn fill(&self, count: u32) {
         for n in 0..count {
             self.put(&format!("k{n}"), vec![b'x']).await;
         }
@@ -58,7 +58,7 @@ impl Node {
     }
 }
 
-fn inputs(keys: impl IntoIterator<Item = u32>) -> Vec<Input> {
+pub(crate) fn inputs(keys: impl IntoIterator<Item = u32>) -> Vec<Input> {
     keys.into_iter().map(|n| Input::new(Bucket::untyped("b"), Bytes::from(format!("k{n}")))).collect()
 }
 
@@ -111,14 +111,6 @@ async fn a_piece_ends_when_its_time_is_over_and_the_next_one_goes_on_there() {
         }
     }
     assert_eq!(pieces, [KEYS_AT_ONCE_MAX, KEYS_AT_ONCE_MAX, KEYS_AT_ONCE_MAX, 4]);
-}
-
-struct NothingRegistered;
-
-impl RegisteredFunctions for NothingRegistered {
-    fn registered(&self, _name: &str) -> Option<Registered> {
-        None
-    }
 }
 
 #[tokio::test]
@@ -287,13 +279,4 @@ pub(crate) fn pauses_in(work: impl FnOnce() + Send + 'static) -> u64 {
         pauses_of_this_thread()
     });
     working.join().unwrap()
-}
-
-#[tokio::test]
-async fn reading_pauses() {
-    let node = Node::open(JobsConfig::default());
-    node.fill(1).await;
-    let (kv, key) = (node.kv.clone(), inputs(0..1).remove(0));
-    let pauses = pauses_in(move || drop(reading::read_here(&kv, &vec![key; 50_000])));
-    assert!(pauses > 1, "{pauses}");
 }

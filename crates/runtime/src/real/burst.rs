@@ -44,7 +44,7 @@ pub fn pause_if_due() {
     if BURST_BEGAN.get().is_some_and(|began| began.elapsed() >= BURST) {
         thread::sleep(PAUSE);
         PAUSES.set(PAUSES.get() + 1);
-        begin_burst();
+        work_in_bursts();
     }
 }
 
@@ -58,37 +58,30 @@ mod tests {
     use super::*;
     use crate::give_way;
 
-    /// How often a new thread pauses while it works for a time.
-    fn pauses_in(time: Duration, prepare: fn()) -> u64 {
+    /// How often a new thread pauses while it does this.
+    fn pauses_in(prepare: fn(), work: impl FnOnce() + Send + 'static) -> u64 {
         let working = thread::spawn(move || {
             prepare();
-            let until = Instant::now() + time;
-            while Instant::now() < until {
-                pause_if_due();
-            }
+            work();
             pauses_of_this_thread()
         });
         working.join().unwrap()
     }
 
-    /// Waits for the time of a burst without leaving the processor.
+    /// Works for the time of a burst.
     fn burst() {
         let began = Instant::now();
         while began.elapsed() < BURST {}
     }
 
+    fn one_burst() {
+        burst();
+        pause_if_due();
+    }
+
     #[test]
     fn only_threads_that_give_way_pause() {
-        let after_a_burst = |prepare: fn()| {
-            let working = thread::spawn(move || {
-                prepare();
-                burst();
-                pause_if_due();
-                pauses_of_this_thread()
-            });
-            working.join().unwrap()
-        };
-        assert_eq!((after_a_burst(give_way), after_a_burst(|| ())), (1, 0));
+        assert_eq!((pauses_in(give_way, one_burst), pauses_in(|| (), one_burst)), (1, 0));
     }
 
     #[test]
@@ -107,7 +100,13 @@ mod tests {
 
     #[test]
     fn a_thread_pauses_once_for_each_burst_at_most() {
-        assert!(pauses_in(BURST * 50, give_way) <= 50);
-        assert_eq!(pauses_in(Duration::ZERO, give_way), 0);
+        let bursts = || {
+            let until = Instant::now() + BURST * 50;
+            while Instant::now() < until {
+                pause_if_due();
+            }
+        };
+        assert!(pauses_in(give_way, bursts) <= 50);
+        assert_eq!(pauses_in(give_way, || ()), 0);
     }
 }

@@ -28,7 +28,7 @@ fn endless_functions_end() {
     assert_eq!(kind_of("(function() { for (;;); })()"), ErrorKind::Time, "while it is compiled");
 }
 
-/// Whoever wants all calls to end sets the clock to its end.
+/// A pool that stops sets the clock to its end.
 #[test]
 fn a_clock_at_its_end_ends_a_call_that_has_just_begun() {
     let now = Rc::new(Cell::new(Duration::ZERO));

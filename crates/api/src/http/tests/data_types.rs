@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 const JSON: &str = "Content-Type: application/json\r\n";
 
 async fn server() -> Server {
-    let server = Server::start().await;
+    with_types(Server::start().await)
+}
+
+fn with_types(server: Server) -> Server {
     for kind in ["counter", "set", "map"] {
         let props = json!({"datatype": kind}).as_object().cloned().expect("an object");
         server.kv.buckets().create_type(kind.as_bytes(), &props).expect("created");
@@ -125,9 +128,7 @@ async fn a_deleted_value_is_told_from_one_that_never_was() {
     let config = KvConfig { ring_size: 8, hooks, delete_mode, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
     let server =
         Server::over(config, dir, MemoryLimits::default(), HttpLimits::default(), JobSwitches::default()).await;
-    let props = json!({"datatype": "counter"}).as_object().cloned().expect("an object");
-    server.kv.buckets().create_type(b"counter", &props).expect("created");
-    server.kv.buckets().activate_type(b"counter").expect("activated");
+    let server = with_types(server);
     let path = "/types/counter/buckets/b/datatypes/k";
     let missing = server.request("GET", path, "", "").await;
     assert_eq!((missing.status, missing.header("x-riak-deleted")), (404, None));

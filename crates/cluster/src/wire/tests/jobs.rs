@@ -35,7 +35,7 @@ proptest! {
         let sent = bytes_of(&encode_job_answer(JobAnswer::Piece(given)));
         let Ok(JobAnswer::Piece(arrived)) = decode_job_answer(&sent) else { panic!("another answer") };
         prop_assert_eq!((arrived.from, arrived.results.len()), (from, results.len()));
-        // Equal lists have two forms.
+        // A list of small integers may arrive in the other one of its two forms.
         for (a, b) in arrived.results.list().iter().zip(&results) {
             prop_assert_eq!(compare(a, b), Ordering::Equal, "{:?} {:?}", a, b);
         }
