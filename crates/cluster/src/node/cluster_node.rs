@@ -10,7 +10,7 @@ use crate::membership::{self, MembershipSlot};
 use crate::replica::{Caller, ReplicaCounters, ReplicaService};
 use ombak_jobs::Jobs;
 use ombak_kv::Kv;
-use ombak_membership::{LivenessTable, Membership};
+use ombak_membership::{HealthConfig, LivenessTable, Membership};
 use ombak_peer::handshake::LocalPeer;
 use ombak_peer::{NodeIdentity, Peers, PeersParts};
 use ombak_runtime::{Pool, Runtime, RuntimeExt, within};
@@ -29,6 +29,9 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 const BACKOFF_MAX: Duration = Duration::from_millis(300);
 /// How often it looks.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
+/// How long a peer may leave a ping unanswered before the requests that clients wait for end, for
+/// each time that it may leave requests unanswered before it gets none.
+const ANSWER_PER_STALL: (u32, u32) = (3, 2);
 
 /// One node that runs: an engine, and a transport to the other nodes of its cluster.
 ///
@@ -67,6 +70,9 @@ impl ClusterNode {
         let runtime = parts.kv.runtime.clone();
         let kv = Kv::open(ombak_kv::KvConfig { peers: peers.clone(), ..parts.kv })?;
         let counters = Arc::new(ReplicaCounters::default());
+        if let Some(detection) = &parts.detection {
+            parts.transport.mux.answer_max_us = answer_max_us(&detection.health);
+        }
         let replicas = ReplicaService::new(kv.clone(), runtime.clone(), counters.clone(), parts.replica_calls_max);
         let listings = CoverageService::new(kv.clone(), runtime.clone(), counters.clone());
         let jobs = Jobs::new(kv.clone(), parts.jobs, peers.clone());
@@ -241,4 +247,11 @@ impl Drop for ClusterNode {
     fn drop(&mut self) {
         self.disconnect();
     }
+}
+
+/// When the requests that clients wait for end at a peer that answers no ping, in microseconds. By
+/// then the peer gets no new ones.
+fn answer_max_us(health: &HealthConfig) -> i64 {
+    let answer_max = health.stall_max * ANSWER_PER_STALL.0 / ANSWER_PER_STALL.1;
+    i64::try_from(answer_max.as_micros()).unwrap_or(i64::MAX)
 }

@@ -4,6 +4,7 @@
 
 #[path = "../../../kv/tests/support/faulty.rs"]
 pub mod faulty;
+pub mod freezing;
 
 use bytes::Bytes;
 use faulty::{Faults, FaultyFactory};

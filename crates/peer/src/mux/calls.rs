@@ -13,6 +13,9 @@ use crate::frame::{AnswerHead, AnswerStatus, FrameKind, Priority, StreamId};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
+/// A body from this length on may delay the ping behind it on a slow link.
+const LARGE_BODY_BYTES_MIN: usize = 64 << 10;
+
 /// What an own request needs room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
@@ -34,6 +37,7 @@ struct Call<T> {
     /// When the request ends unless something happens before: the moment by which it must have left
     /// as a whole, and then its deadline.
     due_us: i64,
+    body_bytes: usize,
     /// Bytes of the body that wait to be sent.
     queued_bytes: usize,
     /// If the answer is streamed.
@@ -106,6 +110,7 @@ impl<T> Calls<T> {
             left_whole: false,
             deadline_us: needs.deadline_us,
             due_us,
+            body_bytes: needs.body_bytes,
             queued_bytes: needs.body_bytes,
             items: (needs.window_bytes > 0).then(|| Box::new(items(needs.window_bytes))),
             answer: None,
@@ -184,6 +189,17 @@ impl<T> Calls<T> {
 
     pub(super) fn first(&self) -> Option<StreamId> {
         self.calls.first()
+    }
+
+    /// The requests of a priority, in their order.
+    pub(super) fn of_priority(&self, priority: Priority) -> impl Iterator<Item = StreamId> {
+        self.calls.iter().filter(move |(_, call)| call.priority == priority).map(|(stream, _)| stream)
+    }
+
+    /// The bytes of large bodies, in front of which a ping may not have arrived yet.
+    pub(super) fn large_bodies_bytes(&self) -> usize {
+        let is_large = |call: &&Call<T>| call.has_started && call.body_bytes >= LARGE_BODY_BYTES_MIN;
+        self.calls.iter().map(|(_, call)| call).filter(is_large).map(|call| call.body_bytes).sum()
     }
 
     pub(super) fn on_item(

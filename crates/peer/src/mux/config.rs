@@ -28,6 +28,9 @@ pub struct MuxConfig {
     pub lifetime_us: i64,
     /// How often the peer is asked for its clock, which also shows that it lives.
     pub ping_interval_us: i64,
+    /// How long the peer may leave a ping unanswered, and every request as well, before the requests
+    /// that somebody waits for end. The connection stays, and transfers wait on.
+    pub answer_max_us: i64,
     /// After how long a silence the connection is given up.
     pub silence_max_us: i64,
 }
@@ -63,6 +66,9 @@ impl MuxConfig {
         if self.ping_interval_us <= 0 {
             return Err(InvalidConfig { name: "ping_interval_us", at_least: 1 });
         }
+        if self.answer_max_us <= 0 {
+            return Err(InvalidConfig { name: "answer_max_us", at_least: 1 });
+        }
         if self.silence_max_us <= self.ping_interval_us {
             return Err(InvalidConfig { name: "silence_max_us", at_least: self.ping_interval_us as u64 + 1 });
         }
@@ -84,7 +90,9 @@ impl Default for MuxConfig {
             arriving_bytes_max: 256 << 20,
             body_bytes_max: 64 << 20,
             lifetime_us: 30_000_000,
-            ping_interval_us: 1_000_000,
+            // A peer that is stopped leaves a request unanswered for at most both of these times.
+            ping_interval_us: 500_000,
+            answer_max_us: 1_500_000,
             silence_max_us: 5_000_000,
         }
     }

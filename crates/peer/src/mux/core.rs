@@ -19,6 +19,12 @@ use crate::frame::{
 use crate::identity::RingVersion;
 use bytes::BytesMut;
 
+/// The speed at which a slow link carries large bodies, in bytes for each microsecond.
+const SLOW_LINK_BYTES_PER_US: i64 = 1;
+
+/// A node that looks at a connection so much too late did not run, in microseconds.
+const OWN_STOP_US_MIN: i64 = 500_000;
+
 /// Which side of a connection this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -72,12 +78,31 @@ pub struct Mux<T> {
     served: ServedRequests,
     schedule: Schedule,
     heartbeat: Heartbeat,
+    silence: Silence,
     lifetime_us: i64,
     goodbye: Option<(GoodbyeReason, String)>,
     said_goodbye: bool,
     /// The last own request that the peer may have executed, once it has said goodbye.
     peer_took: Option<StreamId>,
     frames: FrameCounts,
+}
+
+/// Whether the peer answers anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Silence {
+    /// It does. Large bodies may delay an answer by this much.
+    No { allowance_us: i64 },
+    /// It leaves a ping unanswered. A request that somebody waits for is not taken.
+    Yes,
+}
+
+impl Silence {
+    const fn allowance_us(self) -> Option<i64> {
+        match self {
+            Self::No { allowance_us } => Some(allowance_us),
+            Self::Yes => None,
+        }
+    }
 }
 
 /// How many frames a connection has received and written, goodbyes excepted.
@@ -99,6 +124,7 @@ impl<T: Clone> Mux<T> {
             served: ServedRequests::new(config),
             schedule: Schedule::default(),
             heartbeat: Heartbeat::new(config, clock, now_us),
+            silence: Silence::No { allowance_us: 0 },
             lifetime_us: config.lifetime_us,
             goodbye: None,
             said_goodbye: false,
@@ -116,6 +142,9 @@ impl<T: Clone> Mux<T> {
     /// reached, and otherwise ends with one [`Event::Answered`].
     pub fn call(&mut self, request: Request, token: T) -> Result<StreamId, PeerError> {
         if self.goodbye.is_some() || self.said_goodbye {
+            return Err(PeerError::Unreachable);
+        }
+        if self.silence == Silence::Yes && request.priority == Priority::Request {
             return Err(PeerError::Unreachable);
         }
         let stream = StreamId(self.next_stream);
@@ -237,20 +266,24 @@ impl<T: Clone> Mux<T> {
             }
             Frame::Answer { stream, head, chunk } => {
                 self.check_side(stream, true)?;
+                self.heartbeat.answered(now_us);
                 let answered = self.calls.on_answer(stream, head, chunk)?;
                 self.on_answered(stream, answered, events);
             }
             Frame::AnswerChunk { stream, chunk } => {
                 self.check_side(stream, true)?;
+                self.heartbeat.answered(now_us);
                 let answered = self.calls.on_answer_chunk(stream, &chunk)?;
                 self.on_answered(stream, answered, events);
             }
             Frame::Item { stream, length, chunk } => {
                 self.check_side(stream, true)?;
+                self.heartbeat.answered(now_us);
                 self.calls.on_item(stream, length, chunk, events)?;
             }
             Frame::ItemChunk { stream, chunk } => {
                 self.check_side(stream, true)?;
+                self.heartbeat.answered(now_us);
                 self.calls.on_item_chunk(stream, &chunk, events)?;
             }
             Frame::Cancel { stream } => {
@@ -310,7 +343,35 @@ impl<T: Clone> Mux<T> {
         while let Some(stream) = self.calls.overdue(now_us) {
             self.fail(stream, PeerError::Timeout, events);
         }
+        self.heartbeat.look(now_us);
+        if self.heartbeat.is_unanswered(now_us, 0) {
+            self.end_what_waits(now_us, events);
+        } else {
+            self.silence = Silence::No { allowance_us: 0 };
+        }
         self.heartbeat.check(now_us)
+    }
+
+    /// Ends the requests that somebody waits for, because the peer answers nothing. Nobody else
+    /// waits for transfers, so they end with the connection only.
+    #[cold]
+    fn end_what_waits(&mut self, now_us: i64, events: &mut Vec<Event<T>>) {
+        let large_bytes = i64::try_from(self.calls.large_bodies_bytes()).unwrap_or(i64::MAX);
+        let allowance_us = large_bytes / SLOW_LINK_BYTES_PER_US;
+        let is_late = self.heartbeat.is_unanswered(now_us, allowance_us.saturating_add(OWN_STOP_US_MIN));
+        if is_late && self.silence != Silence::Yes {
+            // This node was stopped. What the peer has answered meanwhile may still arrive.
+            self.heartbeat.answered(now_us);
+        }
+        if !self.heartbeat.is_unanswered(now_us, allowance_us) {
+            self.silence = Silence::No { allowance_us };
+            return;
+        }
+        self.silence = Silence::Yes;
+        let waiting: Vec<StreamId> = self.calls.of_priority(Priority::Request).collect();
+        for stream in waiting {
+            self.fail(stream, PeerError::Timeout, events);
+        }
     }
 
     /// Ends an own request with `error`, or with [`PeerError::Unreachable`] if the peer cannot have
@@ -327,7 +388,7 @@ impl<T: Clone> Mux<T> {
     /// When [`Mux::on_time`], or [`Mux::fill`] if the driver can write, has something to do without
     /// any other cause.
     pub fn next_time_us(&self, can_write: bool) -> i64 {
-        let next_us = self.heartbeat.next_time_us(can_write);
+        let next_us = self.heartbeat.next_time_us(can_write, self.silence.allowance_us());
         self.calls.first_due_us().map_or(next_us, |due_us| due_us.min(next_us))
     }
 

@@ -24,6 +24,11 @@ impl<K: Ord + Copy, V: Copy> Sorted<K, V> {
         self.entries.front().copied()
     }
 
+    /// All entries, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (K, V)> {
+        self.entries.iter().copied()
+    }
+
     /// Where a key is, or where it would be.
     fn search(&self, key: K) -> Result<usize, usize> {
         match (self.entries.front(), self.entries.back()) {

@@ -36,6 +36,11 @@ impl<V> Streams<V> {
         is_new
     }
 
+    /// All requests, by number.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (StreamId, &V)> {
+        self.places.iter().filter_map(|(stream, place)| Some((stream, self.entries.get(place)?)))
+    }
+
     pub(super) fn contains(&self, stream: StreamId) -> bool {
         self.places.get(stream).is_some()
     }

@@ -36,7 +36,7 @@ impl Default for PeersConfig {
     fn default() -> Self {
         Self {
             mux: MuxConfig::default(),
-            connect_max: Duration::from_secs(3),
+            connect_max: Duration::from_secs(2),
             unproved_max: 256,
             backoff_min: Duration::from_millis(50),
             backoff_max: Duration::from_secs(2),

@@ -14,6 +14,8 @@ fn small() -> MuxConfig {
         answers_bytes_max: 300_000,
         arriving_bytes_max: 300_000,
         body_bytes_max: 200_000,
+        ping_interval_us: 1_000_000,
+        answer_max_us: 60_000_000,
         ..MuxConfig::default()
     }
 }
@@ -170,6 +172,7 @@ fn a_request_that_must_leave_early_ends_early_unless_it_has_left() {
     let early = |bytes| Request { send_by_us: 1_000, ..request(Priority::Request, vec![1; bytes]) };
     let mut end = End::new(Side::Initiator, &MuxConfig { silence_max_us: 60_000_000, ..small() });
     end.mux.call(early(100), 1).unwrap();
+    end.mux.on_time(0, &mut end.events).unwrap();
     assert_eq!(end.mux.next_time_us(false), 1_000);
     assert!(!end.write(999, 1 << 20).is_empty());
     // Only the first of several frames leaves.
@@ -417,6 +420,105 @@ fn a_silent_peer_is_given_up() {
     assert_eq!(pair.left.mux.on_time(end_us, &mut pair.left.events), Err(ConnectionError::Silent));
 }
 
+/// A connection whose left side is pinged and answered every 0.5 s, and waits 1.5 s for an answer.
+fn pinged(until_us: i64) -> Pair {
+    let times = MuxConfig { ping_interval_us: 500_000, answer_max_us: 1_500_000, ..small() };
+    let mut pair = Pair::new(&times);
+    pair.settle();
+    while pair.now_us + 500_000 <= until_us {
+        pair.now_us += 500_000;
+        pair.left.mux.on_time(pair.now_us, &mut pair.left.events).unwrap();
+        pair.settle();
+    }
+    pair
+}
+
+#[test]
+fn a_request_to_a_peer_that_answers_no_ping_ends_and_a_transfer_does_not() {
+    let mut pair = pinged(3_000_000);
+    pair.left.mux.call(request(Priority::Request, vec![1]), 1).unwrap();
+    pair.left.mux.call(request(Priority::Bulk, vec![2]), 2).unwrap();
+    pair.left.mux.call(streamed(8_192), 3).unwrap();
+    // From here on nothing of the right side arrives.
+    let ping_us = pair.left.mux.next_time_us(true);
+    assert_eq!(ping_us, 3_500_000);
+    let mut lost = pair.left.write(ping_us, 1 << 20);
+    let end_us = pair.left.mux.next_time_us(true);
+    assert_eq!(end_us, 5_000_000);
+    pair.left.mux.on_time(end_us - 1, &mut pair.left.events).unwrap();
+    assert_eq!(pair.left.events(), []);
+    pair.left.mux.on_time(end_us, &mut pair.left.events).unwrap();
+    let timeout = |token| Event::Answered { token, response: Err(PeerError::Timeout) };
+    assert_eq!(pair.left.events(), [timeout(1), timeout(3)]);
+    // What would wait for it in vain is not sent at all, so another peer may be asked.
+    assert_eq!(pair.left.mux.call(request(Priority::Request, vec![3]), 4), Err(PeerError::Unreachable));
+    pair.left.mux.call(request(Priority::Control, vec![4]), 5).unwrap();
+    assert_eq!(pair.left.mux.next_time_us(true), 8_500_000, "the end of the silence");
+    // The peer goes on: its pong lets requests pass again, and the transfer is answered.
+    lost.extend_from_slice(&pair.left.write(end_us, 1 << 20));
+    pair.right.read(&lost, end_us + 1).unwrap();
+    let pong = pair.right.write(end_us + 1, 1 << 20);
+    pair.left.read(&pong, end_us + 2).unwrap();
+    pair.left.mux.on_time(end_us + 2, &mut pair.left.events).unwrap();
+    pair.left.mux.call(request(Priority::Request, vec![3]), 6).unwrap();
+}
+
+#[test]
+fn a_peer_that_answers_something_is_not_silent() {
+    let mut pair = pinged(3_000_000);
+    let stream = pair.left.mux.call(request(Priority::Request, vec![1]), 1).unwrap();
+    let other = pair.left.mux.call(request(Priority::Request, vec![2]), 2).unwrap();
+    let sent = pair.left.write(3_500_000, 1 << 20);
+    pair.right.read(&sent, 3_500_000).unwrap();
+    // The pong is late behind an answer.
+    pair.right.mux.answer(stream, AnswerStatus::Done, Body::from(vec![9]));
+    let answer = encoded(&Frame::Answer {
+        stream,
+        head: AnswerHead { status: AnswerStatus::Done, body_bytes: 1 },
+        chunk: Bytes::from_static(&[9]),
+    });
+    pair.left.read(&answer, 4_900_000).unwrap();
+    pair.left.mux.on_time(5_000_000, &mut pair.left.events).unwrap();
+    assert_eq!(pair.left.events().len(), 1, "the answer, and no end of the other request {other:?}");
+    assert_eq!(pair.left.mux.next_time_us(true), 6_400_000);
+}
+
+#[test]
+fn a_ping_behind_a_large_body_may_take_longer() {
+    let mut pair = pinged(3_000_000);
+    pair.left.mux.call(request(Priority::Request, vec![1; 200_000]), 1).unwrap();
+    pair.left.write(3_500_000, 1 << 20);
+    pair.left.mux.on_time(5_000_000, &mut pair.left.events).unwrap();
+    assert_eq!((pair.left.events(), pair.left.mux.next_time_us(true)), (vec![], 5_200_000));
+    pair.left.mux.on_time(5_200_000, &mut pair.left.events).unwrap();
+    assert_eq!(pair.left.events(), [Event::Answered { token: 1, response: Err(PeerError::Timeout) }]);
+}
+
+/// The socket takes no more bytes, so the ping cannot leave either.
+#[test]
+fn a_peer_that_takes_no_bytes_is_silent_as_well() {
+    let mut pair = pinged(3_000_000);
+    pair.left.mux.call(request(Priority::Request, vec![1]), 1).unwrap();
+    pair.left.write(3_100_000, 1 << 20);
+    assert_eq!(pair.left.mux.next_time_us(false), 3_500_000);
+    pair.left.mux.on_time(3_500_000, &mut pair.left.events).unwrap();
+    assert_eq!(pair.left.mux.next_time_us(false), 5_000_000);
+    pair.left.mux.on_time(5_000_000, &mut pair.left.events).unwrap();
+    assert_eq!(pair.left.events(), [Event::Answered { token: 1, response: Err(PeerError::Timeout) }]);
+}
+
+/// A node that was stopped itself has not read yet what its peer has sent.
+#[test]
+fn a_node_that_was_stopped_waits_for_its_peer_anew() {
+    let mut pair = pinged(3_000_000);
+    pair.left.mux.call(request(Priority::Request, vec![1]), 1).unwrap();
+    pair.left.write(3_500_000, 1 << 20);
+    pair.left.mux.on_time(7_000_000, &mut pair.left.events).unwrap();
+    assert_eq!((pair.left.events(), pair.left.mux.next_time_us(true)), (vec![], 8_500_000));
+    pair.left.mux.on_time(8_499_999, &mut pair.left.events).unwrap();
+    assert_eq!(pair.left.events(), []);
+}
+
 #[test]
 fn goodbye_is_the_last_word() {
     let mut pair = Pair::new(&small());
@@ -478,6 +580,7 @@ fn limits_without_sense_are_refused() {
     assert_eq!(refused(MuxConfig { queued_bytes_max: [1 << 20, 199_999, 1 << 20], ..small() }), "queued_bytes_max");
     assert_eq!(refused(MuxConfig { served_bytes_max: [1 << 20, 1 << 20, 0], ..small() }), "served_bytes_max");
     assert_eq!(refused(MuxConfig { silence_max_us: 1_000_000, ..small() }), "silence_max_us");
+    assert_eq!(refused(MuxConfig { answer_max_us: 0, ..small() }), "answer_max_us");
     assert_eq!(refused(MuxConfig { lifetime_us: 0, ..small() }), "lifetime_us");
     assert!(refused(MuxConfig { calls_max: [1, 40_000, 1], ..small() }).contains("calls_max"));
 }
