@@ -59,7 +59,8 @@ pub use replica::{
     LocalReplica, NoPeers, NodeCounter, Peers, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, REAP_BYTES_MAX,
     REAP_KEYS_MAX, RangeSum, ReadReply, ReapReply, Reapable, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead,
     ReplicaStore, Round, SUMMARY_RANGES_MAX, StoreKind, StoreMode, StoreOutcome, StoreReply, StoredVersion, Summarize,
-    Summary, TRANSFER_BYTES_MAX, TransferClient, UnreachableNode, Vote, VoteRequest, checksum_of, range_of,
+    Summary, TRANSFER_ANSWER_MAX, TRANSFER_BYTES_MAX, TransferClient, UnreachableNode, Vote, VoteRequest, checksum_of,
+    range_of,
 };
 pub use start::{OpenError, check_start, examine_files};
 pub use transfer::{

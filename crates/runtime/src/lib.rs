@@ -29,7 +29,7 @@ mod time_limit;
 pub use jobs_at_once::JobsAtOnce;
 pub use network::{Listener, Network, Stream};
 pub use other_clocks::OtherClocks;
-pub use pool::{Job, JobQueue, Pool, PoolError};
+pub use pool::{Asker, Job, JobQueue, Pool, PoolError, Waited};
 pub use published::Published;
 pub use real::{
     ServingThreads, TcpNetwork, TokioRuntime, begin_burst, give_way, number_this_thread, pause_if_due,

@@ -31,7 +31,8 @@ pub enum PoolError {
     /// The job panicked.
     #[error("the job panicked; the log says where")]
     Panicked,
-    /// The deadline passed before the job was done. It is executed nevertheless.
+    /// The deadline passed before the job was done. A job that had not begun is not executed; one
+    /// that had begun may go on.
     #[error("the job was not done in time")]
     Late,
 }
@@ -44,6 +45,46 @@ impl From<PoolError> for Error {
             PoolError::Panicked => StoreFailure::internal("the operation broke down; the log says where").into(),
             PoolError::Late => Self::Timeout,
         }
+    }
+}
+
+/// Who waits for the result of a job beside the future that the caller awaits.
+#[derive(Clone, Default)]
+pub struct Asker {
+    /// When nobody waits any more.
+    pub deadline: Option<Instant>,
+    /// Whether the one who asked has given up.
+    pub has_gone: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl Asker {
+    /// One who waits until a deadline.
+    pub const fn until(deadline: Option<Instant>) -> Self {
+        Self { deadline, has_gone: None }
+    }
+
+    fn waits(&self, now: Instant) -> bool {
+        self.deadline.is_none_or(|at| now < at) && !self.has_gone.as_ref().is_some_and(|has_gone| has_gone())
+    }
+}
+
+/// Whether a job is still waited for.
+pub struct Waited<'a>(&'a (dyn Fn() -> bool + 'a));
+
+impl Waited<'_> {
+    /// Whether somebody still waits.
+    pub fn is_on(&self) -> bool {
+        (self.0)()
+    }
+
+    /// Fails if nobody waits any more.
+    pub fn check(&self) -> Result<(), PoolError> {
+        if self.is_on() { Ok(()) } else { Err(PoolError::Late) }
+    }
+
+    /// A job that is waited for to its end.
+    pub const fn always() -> Self {
+        Waited(&|| true)
     }
 }
 
@@ -76,20 +117,41 @@ impl Pool {
         take.await.map_err(|_| PoolError::Panicked)
     }
 
-    /// Runs a job and waits for its result until the deadline. A result that comes later is
-    /// [`PoolError::Late`].
+    /// Runs a job and waits for its result until the deadline. A job that nobody waits for any more
+    /// does not begin: the deadline has passed, or the returned future was dropped. A result that
+    /// comes later is [`PoolError::Late`].
     pub async fn run_until<T: Send + 'static>(
         &self,
         deadline: Option<Instant>,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PoolError> {
-        let result = within(&*self.runtime, deadline, self.run(job)).await.map_err(|_| PoolError::Late)??;
+        self.run_for(Asker::until(deadline), |_| job()).await
+    }
+
+    /// Like [`Pool::run_until`], for a job that takes long: it asks at times whether it is still
+    /// waited for, and ends early if not.
+    pub async fn run_for<T: Send + 'static>(
+        &self,
+        asker: Asker,
+        job: impl FnOnce(&Waited<'_>) -> T + Send + 'static,
+    ) -> Result<T, PoolError> {
+        let deadline = asker.deadline;
+        let (give, take) = oneshot::channel();
+        let runtime = self.runtime.clone();
+        self.submit(move || {
+            let is_waited_for = || !give.is_closed() && asker.waits(runtime.now());
+            let waited = Waited(&is_waited_for);
+            let done = waited.is_on().then(|| job(&waited));
+            // Sending fails when the caller gave up meanwhile.
+            let _ = give.send(done);
+        })?;
+        let taken = within(&*self.runtime, deadline, take).await.map_err(|_| PoolError::Late)?;
         // The timer of the runtime is coarser than a millisecond, so a job that ended after the
         // deadline can be found ready.
         if deadline.is_some_and(|at| self.runtime.now() >= at) {
             return Err(PoolError::Late);
         }
-        Ok(result)
+        taken.map_err(|_| PoolError::Panicked)?.ok_or(PoolError::Late)
     }
 
     /// Refuses further jobs, and waits until those that were taken are done.

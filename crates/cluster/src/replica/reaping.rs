@@ -1,7 +1,7 @@
 //! Rounds of reaping over the transport: [`RemoteReplica`] asks, this file's service answers.
 
 use super::remote::RemoteReplica;
-use super::service::{ReplicaService, refuse, ring_of};
+use super::service::{ReplicaService, asker_of, refuse, ring_of};
 use crate::service_numbers::REAPING;
 use crate::wire::{
     ReapQuestion, decode_reap_answers, decode_reap_question, decode_votes, encode_reap_answers, encode_reap_question,
@@ -42,15 +42,33 @@ impl ReplicaService {
         match question {
             ReapQuestion::Vote(mut vote) => {
                 vote.round = in_ring(vote.round);
-                self.finish(self.local.vote(vote), encode_votes, refuse, answer, under_way);
+                self.finish(
+                    self.local.vote_for(asker_of(request, &answer), vote),
+                    encode_votes,
+                    refuse,
+                    answer,
+                    under_way,
+                );
             }
             ReapQuestion::Ask(mut ask) => {
                 ask.round = in_ring(ask.round);
-                self.finish(self.local.ask(ask), encode_reap_answers, refuse, answer, under_way);
+                self.finish(
+                    self.local.ask_for(asker_of(request, &answer), ask),
+                    encode_reap_answers,
+                    refuse,
+                    answer,
+                    under_way,
+                );
             }
             ReapQuestion::Remove(mut remove) => {
                 remove.round = in_ring(remove.round);
-                self.finish(self.local.remove(remove), encode_reap_answers, refuse, answer, under_way);
+                self.finish(
+                    self.local.remove_for(asker_of(request, &answer), remove),
+                    encode_reap_answers,
+                    refuse,
+                    answer,
+                    under_way,
+                );
             }
         }
     }

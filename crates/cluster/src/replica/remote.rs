@@ -85,10 +85,12 @@ impl RemoteReplica {
         &self,
         service: u16,
         body: Body,
+        answer_max: Option<Duration>,
         decode: fn(&Bytes) -> Result<T, Malformed>,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let stamped = (known_version(&self.caller.kv), body);
-        self.ask_on((Lane::Bulk, Priority::Bulk), service, stamped, (None, None), decode, ERRORS)
+        let deadline = answer_max.map(|answer_max| self.caller.runtime.now() + answer_max);
+        self.ask_on((Lane::Bulk, Priority::Bulk), service, stamped, (None, deadline), decode, ERRORS)
     }
 
     /// Sends a request that must have left at a time before its deadline. It is on its way when

@@ -18,7 +18,7 @@ use ombak_peer::connection::TwoServices;
 use ombak_peer::mux::Body;
 use ombak_peer::{Incoming, RefusalCode, Responder, Services};
 use ombak_ring::RingVersion;
-use ombak_runtime::{BoxFuture, Runtime};
+use ombak_runtime::{Asker, BoxFuture, Runtime};
 use ombak_types::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -249,6 +249,12 @@ fn refuse_put(answer: Responder, failure: PutFailure) {
 /// Whether the sender can be told that its placement is outdated.
 pub(super) fn knows_placements(request: &Incoming) -> bool {
     request.peer().identity.capabilities.contains(RING_CHANGES)
+}
+
+/// Who waits for the answer to a question. Its work need not begin, or can end, when the other node
+/// has given up, when the connection has ended, or when the question has expired.
+pub(super) fn asker_of(request: &Incoming, answer: &Responder) -> Asker {
+    Asker { deadline: Some(request.deadline()), has_gone: Some(answer.watch()) }
 }
 
 pub(super) fn ring_of(request: &Incoming) -> RingVersion {

@@ -12,7 +12,7 @@ use crate::coverage::LocalAnswer;
 use crate::engine::{Engine, Taken, UNCOUNTED_BYTES_MAX, writes_are_fenced};
 use crate::interface::{Kv, PutReply};
 use crate::partition::{Access, Failure, Partition};
-use ombak_runtime::{BoxFuture, RuntimeExt};
+use ombak_runtime::{Asker, BoxFuture, RuntimeExt};
 use ombak_types::{Error, StoreFailure};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,15 +40,64 @@ impl LocalReplica {
         Self { engine }
     }
 
+    /// [`TransferClient::compare`] for another node, which may give up.
+    pub fn compare_for(&self, asker: Asker, compare: Compare) -> BoxFuture<'static, Result<Compared, Error>> {
+        self.on_transfer_thread(asker, move |engine| engine.compare(&compare))
+    }
+
+    /// [`TransferClient::push`] for another node, which may give up.
+    pub fn push_for(&self, asker: Asker, push: Push) -> BoxFuture<'static, Result<Pushed, Error>> {
+        self.on_transfer_thread(asker, move |engine| engine.push(&push))
+    }
+
+    /// [`TransferClient::summarize`] for another node, which may give up.
+    pub fn summarize_for(&self, asker: Asker, summarize: Summarize) -> BoxFuture<'static, Result<Summary, Error>> {
+        let engine = self.engine.clone();
+        Box::pin(async move {
+            let transfers = engine.transfers.clone();
+            transfers.walk(asker, move |waited| engine.summarize(&summarize, waited)).await
+        })
+    }
+
+    /// [`ReapingClient::vote`] for another node, which may give up.
+    pub fn vote_for(&self, asker: Asker, request: VoteRequest) -> BoxFuture<'static, Result<ReapReply<Vote>, Error>> {
+        self.on_disk_thread(asker, move |engine| engine.vote_here(&request))
+    }
+
+    /// [`ReapingClient::ask`] for another node, which may give up.
+    pub fn ask_for(&self, asker: Asker, request: AskRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
+        self.on_disk_thread(asker, move |engine| engine.ask_here(&request))
+    }
+
+    /// [`ReapingClient::remove`] for another node, which may give up.
+    pub fn remove_for(
+        &self,
+        asker: Asker,
+        request: RemoveRequest,
+    ) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
+        self.on_disk_thread(asker, move |engine| engine.remove_here(&request))
+    }
+
+    /// Answers a question of a round on a thread that waits for the disk.
+    fn on_disk_thread<T: Send + 'static>(
+        &self,
+        asker: Asker,
+        answer: impl FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let engine = self.engine.clone();
+        Box::pin(async move { engine.disk_pool.clone().run_for(asker, move |_| answer(&engine)).await? })
+    }
+
     /// Answers on a thread that may wait.
     fn on_transfer_thread<T: Send + 'static>(
         &self,
+        asker: Asker,
         answer: impl FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let engine = self.engine.clone();
         Box::pin(async move {
             let transfers = engine.transfers.clone();
-            transfers.answer(move || answer(&engine)).await
+            transfers.answer(asker, move || answer(&engine)).await
         })
     }
 }
@@ -254,18 +303,15 @@ impl ConditionalClient for LocalReplica {
 
 impl ReapingClient for LocalReplica {
     fn vote(&self, request: VoteRequest) -> BoxFuture<'static, Result<ReapReply<Vote>, Error>> {
-        let engine = self.engine.clone();
-        Box::pin(async move { engine.disk_pool.clone().run(move || engine.vote_here(&request)).await? })
+        self.vote_for(Asker::default(), request)
     }
 
     fn ask(&self, request: AskRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
-        let engine = self.engine.clone();
-        Box::pin(async move { engine.disk_pool.clone().run(move || engine.ask_here(&request)).await? })
+        self.ask_for(Asker::default(), request)
     }
 
     fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
-        let engine = self.engine.clone();
-        Box::pin(async move { engine.disk_pool.clone().run(move || engine.remove_here(&request)).await? })
+        self.remove_for(Asker::default(), request)
     }
 }
 
@@ -278,15 +324,15 @@ impl CoverageClient for LocalReplica {
 
 impl TransferClient for LocalReplica {
     fn compare(&self, compare: Compare) -> BoxFuture<'static, Result<Compared, Error>> {
-        self.on_transfer_thread(move |engine| engine.compare(&compare))
+        self.compare_for(Asker::default(), compare)
     }
 
     fn push(&self, push: Push) -> BoxFuture<'static, Result<Pushed, Error>> {
-        self.on_transfer_thread(move |engine| engine.push(&push))
+        self.push_for(Asker::default(), push)
     }
 
     fn summarize(&self, summarize: Summarize) -> BoxFuture<'static, Result<Summary, Error>> {
-        self.on_transfer_thread(move |engine| engine.summarize(&summarize))
+        self.summarize_for(Asker::default(), summarize)
     }
 
     fn give(&self, give: Give) -> BoxFuture<'static, Result<Giving, Error>> {

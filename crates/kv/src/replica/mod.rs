@@ -36,5 +36,6 @@ pub(crate) use request_replicas::{RequestReplicas, Viewer};
 pub(crate) use target::Target;
 pub use transfer::{
     COMPARE_KEYS_MAX, ClassId, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum,
-    SUMMARY_RANGES_MAX, Summarize, Summary, TRANSFER_BYTES_MAX, TransferClient, checksum_of, range_of,
+    SUMMARY_RANGES_MAX, Summarize, Summary, TRANSFER_ANSWER_MAX, TRANSFER_BYTES_MAX, TransferClient, checksum_of,
+    range_of,
 };

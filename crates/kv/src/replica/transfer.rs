@@ -10,6 +10,7 @@ use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_runtime::BoxFuture;
 use ombak_types::{Error, NodeId, VectorClock};
+use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Maximum number of versions in one question.
@@ -17,6 +18,8 @@ pub const COMPARE_KEYS_MAX: usize = 1_000;
 /// The bytes of keys and clocks, or of copies, that one question has at most. One version may be
 /// larger; then it travels alone.
 pub const TRANSFER_BYTES_MAX: usize = 256 << 10;
+/// How long a node waits for the answer to a comparison or a push. Then it tries again later.
+pub const TRANSFER_ANSWER_MAX: Duration = Duration::from_secs(30);
 /// The number of ranges of key hashes in one summary, at most. It is a power of two.
 pub const SUMMARY_RANGES_MAX: u32 = 4_096;
 

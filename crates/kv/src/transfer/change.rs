@@ -16,6 +16,7 @@ use crate::partition::PartitionTable;
 use crate::replica::ClassId;
 use ombak_ring::placement::{HomePlacement, Phase, Placement, ProofOrder, Report};
 use ombak_ring::{ReplicaSet, RingVersion};
+use ombak_runtime::Asker;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use std::collections::BTreeSet;
 
@@ -206,7 +207,7 @@ impl Kv {
     pub async fn prepare_placement(&self, placement: &Placement) -> Result<(), Error> {
         let (engine, placement) = (self.engine.clone(), placement.clone());
         let transfers = engine.transfers.clone();
-        transfers.answer(move || engine.transfers.prepare(&engine, &placement)).await
+        transfers.answer(Asker::default(), move || engine.transfers.prepare(&engine, &placement)).await
     }
 
     /// Takes the driver's orders to prove homes. The driver orders a proof only when every member

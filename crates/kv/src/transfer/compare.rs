@@ -8,6 +8,7 @@ use crate::replica::{
     COMPARE_KEYS_MAX, Compare, Compared, Held, HeldVersion, Push, Pushed, RangeSum, SUMMARY_RANGES_MAX, StoredVersion,
     Summarize, Summary, checksum_of, range_of,
 };
+use ombak_runtime::Waited;
 use ombak_storage::{Detail, FoldEntry, Scope, key_hash};
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 
@@ -79,8 +80,8 @@ impl Engine {
     }
 
     /// Sums up a class, expired versions and tombstones included. Blocks for as long as a fold over
-    /// the keys takes.
-    pub(crate) fn summarize(&self, summarize: &Summarize) -> Result<Summary, Error> {
+    /// the keys takes, or until nobody waits for the sum any more.
+    pub(crate) fn summarize(&self, summarize: &Summarize, waited: &Waited<'_>) -> Result<Summary, Error> {
         let Summarize { class, ranges, synced } = *summarize;
         if !ranges.is_power_of_two() || ranges > SUMMARY_RANGES_MAX {
             return Err(too_much("ranges"));
@@ -99,6 +100,7 @@ impl Engine {
         let last_seq = partition.store().last_seq();
         let mut sums = vec![RangeSum::default(); ranges as usize];
         loop {
+            waited.check()?;
             let entries = snapshot.next(&scope, Detail::Keys, FOLD_ENTRIES)?;
             if entries.is_empty() {
                 if synced && !is_broken(BrokenRule::ProofsAreSynced) {

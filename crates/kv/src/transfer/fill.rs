@@ -20,7 +20,7 @@ use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
 use crate::replica::{ClassId, Give, Giving, SUMMARY_RANGES_MAX, Summarize};
 use ombak_ring::placement::{HomePlacement, Phase};
-use ombak_runtime::RuntimeExt;
+use ombak_runtime::{Asker, RuntimeExt};
 use ombak_types::{Error, NodeId, StoreFailure};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -154,7 +154,7 @@ impl Transfers {
     ) -> Result<(), Error> {
         let Task { which, since_seq, kind, versions } = task;
         let there = engine.clone();
-        let mut fold = self.pool.run(move || Fold::begin(&there, class.partition, which, since_seq)).await??;
+        let mut fold = self.fold_pool.run(move || Fold::begin(&there, class.partition, which, since_seq)).await??;
         let tracked = self.progress.begin(kind, class, node, engine.now());
         if let Some(versions) = versions {
             tracked.expects(versions);
@@ -230,7 +230,7 @@ impl Transfers {
         // difference, but never hides one.
         let theirs = client.summarize(summarize).await?;
         let there = engine.clone();
-        let own = self.pool.run(move || there.summarize(&summarize)).await??;
+        let own = self.walk(Asker::default(), move |waited| there.summarize(&summarize, waited)).await?;
         if theirs.home_version != own.home_version || theirs.ranges.len() != own.ranges.len() {
             return Err(StoreFailure::internal("another node summed up at another version of the home").into());
         }

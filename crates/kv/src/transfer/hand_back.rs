@@ -91,7 +91,7 @@ impl Transfers {
         let mut begin = self.foreign.begin_fold(partition);
         let visited_seq = engine.partitions().find(partition)?.store().last_seq();
         let there = engine.clone();
-        let mut fold = self.pool.run(move || Fold::begin(&there, partition, Which::Foreign, since_seq)).await??;
+        let mut fold = self.fold_pool.run(move || Fold::begin(&there, partition, Which::Foreign, since_seq)).await??;
         self.foreign.note_held(partition, &mut begin);
         let left = Left { visited_seq, is_whole: since_seq == 0, ..Left::default() };
         let mut pass =

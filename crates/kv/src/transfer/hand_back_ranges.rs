@@ -14,6 +14,7 @@ use crate::replica::{ClassId, SUMMARY_RANGES_MAX, Summarize};
 use futures_util::future::try_join_all;
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
+use ombak_runtime::{Asker, Waited};
 use ombak_storage::{Detail, FoldEntry, Scope};
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use std::sync::Arc;
@@ -50,12 +51,12 @@ impl Transfers {
         }
         let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX, synced: true };
         let there = engine.clone();
-        let sum_up = move || {
+        let sum_up = move |waited: &Waited<'_>| {
             // A version with a larger seq may be in the sums. It does not count as proved.
             let cut_seq = there.partitions().find(class.partition)?.store().last_seq();
-            Ok::<_, Error>((cut_seq, there.summarize(&summarize)?))
+            Ok::<_, Error>((cut_seq, there.summarize(&summarize, waited)?))
         };
-        let (cut_seq, own) = self.pool.run(sum_up).await??;
+        let (cut_seq, own) = self.walk(Asker::default(), sum_up).await?;
         if own.ranges.iter().map(|range| range.versions).sum::<u64>() < VERSIONS_MIN {
             return Ok(());
         }
@@ -75,7 +76,7 @@ impl Transfers {
             return Ok(());
         }
         let (there, ranges, version) = (engine.clone(), Ranges::of(summarize.ranges, &proved), home.version());
-        self.pool.run(move || drop_ranges(&there, class, &ranges, cut_seq, version)).await?
+        self.walk(Asker::default(), move |_| drop_ranges(&there, class, &ranges, cut_seq, version)).await
     }
 }
 

@@ -72,7 +72,7 @@ use fold::{Batch, Fold};
 use foreign::{ForeignCopy, ForeignData};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::{HomePlacement, Placement};
-use ombak_runtime::{Pool, Runtime};
+use ombak_runtime::{Asker, Pool, Runtime, Waited};
 use ombak_types::{Error, NodeId};
 use owed::OwedMarks;
 use parking_lot::Mutex;
@@ -87,11 +87,17 @@ use std::time::Instant;
 use throttle::Throttle;
 use tokio::sync::Notify;
 
-/// Threads that fold, read and remove for this work. They are separate, so that it does not delay
-/// requests.
+/// Threads that read, compare, store and remove a bounded number of versions for this work. They
+/// are separate, so that it does not delay requests.
 const THREADS: usize = 2;
-/// Maximum number of jobs that wait for these threads.
-const JOBS_MAX: usize = 10_000;
+/// Maximum number of jobs that wait for these threads. Another node whose question finds no room
+/// asks it again later.
+const JOBS_MAX: usize = 1_000;
+/// Threads that walk over all keys of a partition. They are separate again: a walk over a large
+/// store may take minutes, and comparisons of other nodes wait for 30 s only.
+const FOLD_THREADS: usize = 2;
+/// Maximum number of walks that wait for these threads.
+const FOLDS_MAX: usize = 256;
 
 impl Engine {
     /// The version of a home that this node knows. An answer about a class is right for this
@@ -126,6 +132,7 @@ pub(crate) struct Transfers {
     throttle: Throttle,
     progress: Arc<Progress>,
     pool: Pool,
+    fold_pool: Pool,
     runtime: Arc<dyn Runtime>,
     concurrency: AtomicUsize,
     gives: AtomicBool,
@@ -146,8 +153,12 @@ impl Transfers {
     /// Loads what was saved. `partitions` are open already.
     pub(crate) fn open(config: &KvConfig, partitions: &PartitionTable) -> Result<Self, OpenError> {
         let runtime = config.runtime.clone();
-        let pool = Pool::start(&runtime, "ombak-transfer", THREADS, JOBS_MAX)
-            .map_err(|source| OpenError::System { what: "another thread", source })?;
+        let pool = |name, threads, jobs_max| {
+            Pool::start(&runtime, name, threads, jobs_max)
+                .map_err(|source| OpenError::System { what: "another thread", source })
+        };
+        let fold_pool = pool("ombak-walk", FOLD_THREADS, FOLDS_MAX)?;
+        let pool = pool("ombak-transfer", THREADS, JOBS_MAX)?;
         let file = StateFile::new(config.fs.clone(), &config.data_dir);
         let transfers = Self {
             foreign: ForeignData::new(partitions.ring_size(), config.transfer.foreign_bytes_max),
@@ -164,6 +175,7 @@ impl Transfers {
             throttle: Throttle::new(runtime.clone(), config.transfer.bytes_per_second),
             progress: Arc::default(),
             pool,
+            fold_pool,
             runtime,
             concurrency: AtomicUsize::new(config.transfer.concurrency),
             gives: AtomicBool::new(config.transfer.gives),
@@ -253,21 +265,34 @@ impl Transfers {
     pub(crate) fn stop(&self, partitions: &PartitionTable) {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.wake();
+        self.fold_pool.stop();
         self.pool.stop();
         self.save_at_close(partitions);
     }
 
-    /// Answers a question of another node on a thread that may wait.
+    /// Answers a question of another node about a bounded number of versions, on a thread that may
+    /// wait. It is not answered if the other node has given up by then.
     pub(crate) async fn answer<T: Send + 'static>(
         &self,
+        asker: Asker,
         answer: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.pool.run(answer).await?
+        self.pool.run_for(asker, |_| answer()).await?
+    }
+
+    /// Walks over a partition for another node, on a thread for such walks, as long as the other
+    /// node waits for it.
+    pub(crate) async fn walk<T: Send + 'static>(
+        &self,
+        asker: Asker,
+        walk: impl FnOnce(&Waited<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.fold_pool.run_for(asker, walk).await?
     }
 
     async fn next_batch(&self, mut fold: Fold) -> Result<(Fold, Option<Batch>), Error> {
         let (fold, batch) = self
-            .pool
+            .fold_pool
             .run(move || {
                 let batch = fold.next();
                 (fold, batch)

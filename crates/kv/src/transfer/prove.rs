@@ -25,6 +25,7 @@ use crate::engine::Engine;
 use crate::partition::Partition;
 use crate::replica::{ClassId, SUMMARY_RANGES_MAX, Summarize};
 use ombak_ring::placement::{HomePlacement, LackingHome, Phase, Placement, ProofOrder, ProvedHome};
+use ombak_runtime::Asker;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -287,7 +288,7 @@ impl Transfers {
         let summarize = Summarize { class, ranges: ranges_of(keys), synced: true };
         let theirs = engine.config.peers.transfer(node).summarize(summarize).await?;
         let there = engine.clone();
-        let own = self.pool.run(move || there.summarize(&summarize)).await??;
+        let own = self.walk(Asker::default(), move |waited| there.summarize(&summarize, waited)).await?;
         if own.home_version.number != begun || theirs.home_version != own.home_version {
             let why = format!("node {node} or this node has not adopted the begin of the home, or has adopted its end");
             return Err(StoreFailure::new(StoreFailureKind::Busy, why).into());

@@ -13,8 +13,8 @@ use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
 use crate::partition::Access;
 use crate::replica::{
-    ClassId, Compare, Compared, Held, NodeCounter, Push, ReplicaStore, StoreKind, StoreMode, TRANSFER_BYTES_MAX,
-    checksum_of,
+    ClassId, Compare, Compared, Held, NodeCounter, Push, ReplicaStore, StoreKind, StoreMode, TRANSFER_ANSWER_MAX,
+    TRANSFER_BYTES_MAX, checksum_of,
 };
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
@@ -23,11 +23,8 @@ use ombak_runtime::within;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::Duration;
 use tracing::debug;
 
-/// How long this node waits for an answer.
-const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Number of pushes to one node that are under way at the same time for one batch.
 const PUSHES_MAX: usize = 4;
 
@@ -153,7 +150,7 @@ impl Transfers {
 
     /// Waits for an answer of another node.
     pub(super) async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let at = self.runtime.now() + ANSWER_MAX;
+        let at = self.runtime.now() + TRANSFER_ANSWER_MAX;
         let answered = within(&*self.runtime, Some(at), answer).await;
         answered.unwrap_or_else(|_| {
             self.progress.counts.timed_out();
@@ -214,7 +211,7 @@ fn read_chunk(
     let ring = engine.placement().version();
     let partition = engine.partitions().find(class.partition)?;
     let buckets = engine.buckets.snapshot();
-    let deadline = Some(engine.config.runtime.now() + ANSWER_MAX);
+    let deadline = Some(engine.config.runtime.now() + TRANSFER_ANSWER_MAX);
     let mut chunk = Chunk::default();
     for (place, key) in keys {
         if chunk.bytes >= TRANSFER_BYTES_MAX as u64 {

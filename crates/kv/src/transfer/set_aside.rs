@@ -137,7 +137,7 @@ impl Transfers {
         node: NodeId,
     ) -> Result<(), Error> {
         let partition = engine.partitions().find(class.partition)?;
-        let Some(mut walk) = self.pool.run(move || SetAsideWalk::begin(partition)).await?? else { return Ok(()) };
+        let Some(mut walk) = self.fold_pool.run(move || SetAsideWalk::begin(partition)).await?? else { return Ok(()) };
         let tracked = self.progress.begin(TransferKind::Fill, class, node, engine.now());
         let target = Target {
             class,
@@ -149,7 +149,7 @@ impl Transfers {
         loop {
             let there = engine.clone();
             let (back, found) = self
-                .pool
+                .fold_pool
                 .run(move || {
                     let buckets = there.buckets.snapshot();
                     let found = walk.next(&|key| buckets.n_of_key(key) == Some(class.n));

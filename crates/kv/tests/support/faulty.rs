@@ -39,6 +39,11 @@ pub struct Faults {
     pub puts_released: Condvar,
     /// Number of puts that have reached the store.
     pub puts: AtomicU64,
+    /// Snapshots wait while this is true.
+    pub snapshots_held: Mutex<bool>,
+    pub snapshots_released: Condvar,
+    /// Number of snapshots that were asked for.
+    pub snapshots: AtomicU64,
 }
 
 impl Faults {
@@ -62,6 +67,11 @@ impl Faults {
     pub fn hold_puts(&self, held: bool) {
         *self.puts_held.lock().unwrap() = held;
         self.puts_released.notify_all();
+    }
+
+    pub fn hold_snapshots(&self, held: bool) {
+        *self.snapshots_held.lock().unwrap() = held;
+        self.snapshots_released.notify_all();
     }
 
     pub fn hold_syncs(&self, held: bool) {
@@ -216,6 +226,12 @@ impl Backend for FaultyStore {
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         self.faults.check_partition(self.partition)?;
+        self.faults.snapshots.fetch_add(1, Ordering::SeqCst);
+        let mut held = self.faults.snapshots_held.lock().unwrap();
+        while *held {
+            held = self.faults.snapshots_released.wait(held).unwrap();
+        }
+        drop(held);
         self.inner.snapshot()
     }
 

@@ -183,6 +183,12 @@ impl Responder {
         self.end(AnswerStatus::Overload, Body::new());
     }
 
+    /// Says whether nobody waits for the answer any more, also to work on another thread.
+    pub fn watch(&self) -> Arc<dyn Fn() -> bool + Send + Sync> {
+        let (shared, stream) = (Arc::clone(&self.shared), self.stream);
+        Arc::new(move || shared.is_cancelled(stream))
+    }
+
     /// Whether nobody waits for the answer any more.
     pub fn is_cancelled(&self) -> bool {
         self.shared.is_cancelled(self.stream)

@@ -96,7 +96,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Pool, PoolError, Runtime, TokioRuntime};
+    use crate::{Asker, Pool, PoolError, Runtime, TokioRuntime};
     use std::sync::Arc;
     use std::sync::mpsc::sync_channel;
     use std::time::Duration;
@@ -123,6 +123,59 @@ mod tests {
         assert_eq!(pool.run_until(Some(now + Duration::from_secs(600)), || 7).await, Ok(7));
         assert_eq!(pool.run_until(None, || 7).await, Ok(7));
         assert_eq!(pool.run_until(Some(now), || 7).await, Err(PoolError::Late));
+    }
+
+    /// A job whose result nobody takes must not hold up the jobs behind it.
+    #[tokio::test]
+    async fn a_job_that_nobody_waits_for_does_not_begin() {
+        let pool = pool(8);
+        let (release, gate) = sync_channel::<()>(1);
+        let (started, running) = sync_channel(1);
+        pool.submit(move || {
+            started.send(()).unwrap();
+            gate.recv().unwrap();
+        })
+        .unwrap();
+        running.recv().unwrap();
+        let (begun, log) = std::sync::mpsc::channel();
+        let job = |name: &'static str| {
+            let begun = begun.clone();
+            move || begun.send(name).unwrap()
+        };
+        let soon = TokioRuntime.now() + Duration::from_millis(20);
+        assert_eq!(pool.run_until(Some(soon), job("late")).await, Err(PoolError::Late));
+        let mut dropped = Box::pin(pool.run_until(None, job("dropped")));
+        assert!(tokio::time::timeout(Duration::from_millis(1), &mut dropped).await.is_err());
+        drop(dropped);
+        let gone = Asker { deadline: None, has_gone: Some(Arc::new(|| true)) };
+        let (sent, left) = (job("sent"), job("waited for"));
+        let given_up = pool.run_for(gone, move |_| sent());
+        let waited_for = pool.run_until(None, left);
+        let both = async { tokio::join!(given_up, waited_for) };
+        release.send(()).unwrap();
+        assert_eq!(both.await, (Err(PoolError::Late), Ok(())));
+        assert_eq!(log.try_iter().collect::<Vec<_>>(), ["waited for"]);
+    }
+
+    /// A job that takes long hears that nobody waits for it any more.
+    #[tokio::test]
+    async fn a_job_that_has_begun_can_end_early() {
+        let pool = pool(8);
+        let (started, running) = sync_channel(1);
+        let (ended, end) = sync_channel(1);
+        let job = pool.run_for(Asker::default(), move |waited| {
+            started.send(()).unwrap();
+            while waited.check().is_ok() {
+                std::thread::yield_now();
+            }
+            ended.send(()).unwrap();
+        });
+        let mut job = Box::pin(job);
+        while running.try_recv().is_err() {
+            assert!(tokio::time::timeout(Duration::from_millis(1), &mut job).await.is_err());
+        }
+        drop(job);
+        end.recv().unwrap();
     }
 
     #[test]
