@@ -27,9 +27,12 @@ pub const FUNCTIONS: &str = "functions.1";
 /// The node works on parts of MapReduce jobs for others.
 pub const MAPREDUCE: &str = "mapreduce.1";
 
+/// The node says what it holds for a node that goes on after a pause.
+pub const HOLDINGS_TOLD: &str = "holdings.1";
+
 /// What came after version 1. A name is added together with the last part of what it stands for:
 /// other nodes believe it.
-const LATER: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE, FUNCTIONS];
+const LATER: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE, FUNCTIONS, HOLDINGS_TOLD];
 
 /// What a node speaks with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -29,6 +29,7 @@ mod metadata;
 mod node;
 mod replica;
 pub mod service_numbers;
+mod waking;
 pub mod wire;
 
 pub use capabilities::Speaks;

@@ -26,6 +26,8 @@ pub const PROMISE: u16 = 11;
 
 /// Parts of MapReduce jobs.
 pub const JOB_PART: u16 = 12;
+/// What a node holds for one that goes on after a pause.
+pub const HOLDINGS: u16 = 13;
 
 /// The services of version 1 by their numbers. The names are part of the capabilities of a node.
 pub const ALL: [(u16, &str); 11] = [
@@ -43,4 +45,4 @@ pub const ALL: [(u16, &str); 11] = [
 ];
 
 /// The services that came later. A node that has one says so with a capability of that feature.
-pub const LATER: [u16; 1] = [JOB_PART];
+pub const LATER: [u16; 2] = [JOB_PART, HOLDINGS];

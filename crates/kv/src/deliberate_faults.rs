@@ -110,6 +110,9 @@ pub enum BrokenRule {
     /// A replica adds bytes to a value only if it has what they build on
     /// (docs/design/datatypes.md).
     AdditionsBuildOnTheirPast,
+    /// 21: a node that goes on after a pause answers no read before the other members have told what
+    /// they hold for it (docs/cluster.md).
+    WakingNodesWait,
     /// 14: a replica keeps only the newest of concurrent values, as if it were a coordinator of a
     /// bucket without siblings.
     ReplicasKeepSiblings,

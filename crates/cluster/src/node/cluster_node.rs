@@ -8,6 +8,7 @@ use crate::jobs::JobService;
 use crate::members::{ClusterPeers, Member};
 use crate::membership::{self, MembershipSlot};
 use crate::replica::{Caller, ReplicaCounters, ReplicaService};
+use crate::waking::{self, Watch};
 use ombak_jobs::Jobs;
 use ombak_kv::Kv;
 use ombak_membership::{HealthConfig, LivenessTable, Membership};
@@ -18,6 +19,7 @@ use ombak_stats::ReplicaCounts;
 use ombak_types::NodeId;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -27,11 +29,11 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// The longest pause between attempts to connect to a node, if this node detects failures. A node
 /// that returned is up for the others within about a second, so they must not wait for longer.
 const BACKOFF_MAX: Duration = Duration::from_millis(300);
-/// How often it looks.
-const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a peer may leave a ping unanswered before the requests that clients wait for end, for
 /// each time that it may leave requests unanswered before it gets none.
 const ANSWER_PER_STALL: (u32, u32) = (3, 2);
+/// How often it looks.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
 
 /// One node that runs: an engine, and a transport to the other nodes of its cluster.
 ///
@@ -48,6 +50,8 @@ pub struct ClusterNode {
     job_parts: Arc<JobService>,
     counters: Arc<ReplicaCounters>,
     membership: MembershipSlot,
+    /// Ends the watch for pauses.
+    is_unwatched: Arc<AtomicBool>,
     listens_on: SocketAddr,
 }
 
@@ -66,13 +70,13 @@ impl ClusterNode {
             parts.liveness = table.clone();
             parts.transport.backoff_max = parts.transport.backoff_max.min(BACKOFF_MAX);
         }
+        if let Some(detection) = &parts.detection {
+            parts.transport.mux.answer_max_us = answer_max_us(&detection.health);
+        }
         let peers = Arc::new(ClusterPeers::new(parts.liveness.clone()));
         let runtime = parts.kv.runtime.clone();
         let kv = Kv::open(ombak_kv::KvConfig { peers: peers.clone(), ..parts.kv })?;
         let counters = Arc::new(ReplicaCounters::default());
-        if let Some(detection) = &parts.detection {
-            parts.transport.mux.answer_max_us = answer_max_us(&detection.health);
-        }
         let replicas = ReplicaService::new(kv.clone(), runtime.clone(), counters.clone(), parts.replica_calls_max);
         let listings = CoverageService::new(kv.clone(), runtime.clone(), counters.clone());
         let jobs = Jobs::new(kv.clone(), parts.jobs, peers.clone());
@@ -84,6 +88,7 @@ impl ClusterNode {
             listings.register(&mut services)?;
             if parts.speaks == Speaks::Everything {
                 job_parts.register(&mut services)?;
+                waking::register(&mut services, kv.clone(), runtime.clone())?;
             }
             membership::register(&mut services, membership.clone(), kv.clone(), runtime.clone())?;
             let session = runtime.random_u64().map_err(|error| StartError::Random(error.into()))?;
@@ -122,6 +127,12 @@ impl ClusterNode {
         });
         kv.start_transfers();
         kv.start_reaping();
+        let is_unwatched = Arc::new(AtomicBool::new(false));
+        if membership.load().is_some() {
+            let watch =
+                Watch { kv: kv.clone(), transport: transport.clone(), runtime: runtime.clone(), peers: peers.clone() };
+            runtime.spawn(Box::pin(waking::watch(watch, is_unwatched.clone())));
+        }
         info!(node = kv.node_name(), id = %kv.identity().node_id, address = %listens_on, "listening for other nodes");
         Ok(Self {
             kv,
@@ -134,6 +145,7 @@ impl ClusterNode {
             job_parts,
             counters,
             membership,
+            is_unwatched,
             listens_on,
         })
     }
@@ -226,6 +238,7 @@ impl ClusterNode {
     /// Serves other nodes no more, and counts as stopped for them, because this node takes no part
     /// in its cluster (docs/design/replication.md §8). Services that are not about data go on.
     pub(crate) fn withdraw(&self) {
+        self.is_unwatched.store(true, Ordering::SeqCst);
         self.replicas.drain();
         self.listings.drain();
         self.job_parts.drain();
@@ -235,6 +248,7 @@ impl ClusterNode {
     }
 
     fn disconnect(&self) {
+        self.is_unwatched.store(true, Ordering::SeqCst);
         if let Some(membership) = self.membership.swap(None) {
             membership.stop();
         }

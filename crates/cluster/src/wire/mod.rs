@@ -26,6 +26,7 @@ mod error;
 pub mod fields;
 mod forwarded_put;
 mod found;
+mod holdings;
 mod job_part;
 mod object;
 mod promise;
@@ -48,6 +49,7 @@ pub use found::{
     decode_read_reply, decode_store_reply, encode_read_reply, encode_read_reply_without_placement, encode_store_reply,
     encode_store_reply_without_placement,
 };
+pub use holdings::{decode_holdings, decode_holdings_question, encode_holdings, encode_holdings_question};
 pub use job_part::{
     JobAnswer, JobQuestion, decode_job_answer, decode_job_question, encode_job_answer, encode_job_question,
 };

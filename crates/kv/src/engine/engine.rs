@@ -8,6 +8,7 @@ use super::request_limiter::{ActiveRequest, NoPart, RequestLimiter};
 use super::rests::Rests;
 use super::sync_queue::SyncQueue;
 use super::tombstone_reaper::Reaper;
+use super::waking::Waking;
 use crate::buckets::BucketRegistry;
 use crate::conditional::{Ballots, Turns};
 use crate::config::KvConfig;
@@ -96,6 +97,8 @@ pub(crate) struct Engine {
     pub(super) repairing_reads: AtomicUsize,
     /// What is left of requests whose clients were answered.
     pub(super) rests: Rests,
+    /// Whether this node goes on after a pause.
+    pub(crate) waking: Waking,
     limiter: RequestLimiter,
     background: Background,
     pub(crate) identity: Identity,
@@ -158,6 +161,7 @@ impl Engine {
             limiter: RequestLimiter::new(config.requests_max),
             replica_memory: ReplicaMemory::new(config.replica_memory_bytes),
             participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
+            waking: Waking::new(config.runtime.now()),
             config,
             placements: Placements::new(Placement::of_ring(Arc::new(ring))),
             put_run_bytes: AtomicU64::new(0),

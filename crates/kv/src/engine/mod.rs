@@ -33,6 +33,7 @@ mod rests;
 mod stored_form;
 mod sync_queue;
 mod tombstone_reaper;
+mod waking;
 mod write_kind;
 
 pub(crate) use conditional::Expectation;

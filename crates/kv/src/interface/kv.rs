@@ -93,6 +93,12 @@ impl Kv {
             }
         } else {
             let deadline = self.deadline(began, request.options.timeout).at();
+            let placement = if self.engine.waking.is_on(began) {
+                Box::pin(self.engine.awake(deadline)).await;
+                self.engine.request_placement()
+            } else {
+                placement
+            };
             self.engine.read_from_replicas(placement, request, deadline).await.map(Read::Reply)
         };
         let (siblings, objsize_bytes) = match &read {
@@ -184,6 +190,9 @@ impl Kv {
             done.map_err(PutFailure::into_error)?.reply
         } else {
             drop(placement);
+            if self.engine.waking.is_on(began) {
+                Box::pin(self.engine.awake(deadline.at())).await;
+            }
             // The box keeps the future of a put on a node that is alone small.
             Box::pin(self.put_in_cluster(request, deadline, room)).await?
         };
@@ -207,6 +216,9 @@ impl Kv {
         let begin_by = put.begin_by.map_or(put.deadline, |at| Some(put.deadline.map_or(at, |end| end.min(at))));
         let begin_by = begin_by.filter(|_| !is_broken(BrokenRule::ForwardedPutsAreNeverLate));
         let waits_until = Deadline::at_time(begin_by, self.runtime());
+        if self.engine.waking.is_on(self.now()) {
+            Box::pin(self.engine.awake(begin_by)).await;
+        }
         let pass = self.write_pass(&put.request.bucket, waits_until).await.map_err(PutFailure::Refused)?;
         let [begin_by, deadline] =
             [begin_by, put.deadline].map(|at| Deadline::at_time(at, self.runtime()).with_pass(pass));

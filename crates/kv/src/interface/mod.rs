@@ -11,6 +11,7 @@ mod put_in_cluster;
 mod queries;
 mod requests;
 mod shares;
+mod waking;
 
 pub use emptiness::Holdings;
 pub use import::{ImportOutcome, Importer};

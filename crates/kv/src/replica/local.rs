@@ -123,7 +123,20 @@ impl<T> Begun<T> {
 impl LocalReplica {
     /// Reads a key like [`ReplicaClient::read`], and at once if nothing has to be waited for.
     pub fn begin_read(&self, read: ReplicaRead) -> Begun<ReadReply> {
-        let (engine, began, ask) = (&self.engine, self.engine.config.runtime.now(), read.ask);
+        let (engine, began) = (&self.engine, self.engine.config.runtime.now());
+        if engine.waking.is_on(began) {
+            let engine = engine.clone();
+            return Begun::Waits(Box::pin(async move {
+                engine.awake(read.deadline).await;
+                Self::new(engine).read_at_once(read, began).finish().await
+            }));
+        }
+        self.read_at_once(read, began)
+    }
+
+    /// Reads a key, although others may hold something for this node.
+    fn read_at_once(&self, read: ReplicaRead, began: Instant) -> Begun<ReadReply> {
+        let (engine, ask) = (&self.engine, read.ask);
         match engine.read_replica(&read, Access::Inline) {
             Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
                 let engine = engine.clone();
@@ -290,6 +303,9 @@ impl ConditionalClient for LocalReplica {
     fn promise(&self, request: PromiseRequest) -> BoxFuture<'static, Result<PromiseReply, Error>> {
         let engine = self.engine.clone();
         Box::pin(async move {
+            if engine.waking.is_on(engine.config.runtime.now()) {
+                engine.awake(request.deadline).await;
+            }
             engine.wait_for_placement(request.ring, request.deadline).await;
             match engine.promise_here(&request, Access::Inline) {
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {}
@@ -317,8 +333,14 @@ impl ReapingClient for LocalReplica {
 
 impl CoverageClient for LocalReplica {
     fn open(&self, request: CoverageRequest) -> BoxFuture<'static, Result<Box<dyn CoverageStream>, Error>> {
-        let answer = LocalAnswer::open(self.engine.clone(), request);
-        Box::pin(async move { Ok(Box::new(answer?) as Box<dyn CoverageStream>) })
+        let engine = self.engine.clone();
+        Box::pin(async move {
+            if engine.waking.is_on(engine.config.runtime.now()) {
+                engine.awake(request.deadline).await;
+            }
+            let answer = LocalAnswer::open(engine, request)?;
+            Ok(Box::new(answer) as Box<dyn CoverageStream>)
+        })
     }
 }
 

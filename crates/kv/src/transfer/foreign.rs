@@ -339,7 +339,7 @@ impl ForeignData {
     }
 
     /// The partitions that may hold foreign copies.
-    pub(super) fn partitions(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.places).filter(|(_, place)| place.may_have.load(Ordering::SeqCst)).map(|(number, _)| number)
     }
 

@@ -138,7 +138,7 @@ impl Pass<'_> {
         let primaries = if is_early { home.replica_set(n) } else { home.primaries(n) };
         let (mut up, mut all) = (Vec::new(), vec![!primaries.is_empty(); candidates.len()]);
         for node in primaries {
-            if node != self.engine.identity.node_id && self.engine.config.peers.is_up(node) {
+            if node != self.engine.identity.node_id && self.transfers.is_reachable(self.engine, node) {
                 up.push(node);
                 self.track(class, node);
             } else {

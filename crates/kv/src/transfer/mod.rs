@@ -83,7 +83,7 @@ use state_file::StateFile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use throttle::Throttle;
 use tokio::sync::Notify;
 
@@ -93,6 +93,9 @@ const THREADS: usize = 2;
 /// Maximum number of jobs that wait for these threads. Another node whose question finds no room
 /// asks it again later.
 const JOBS_MAX: usize = 1_000;
+/// How long a node that has asked what this node holds for it counts as up. By then failure
+/// detection knows it.
+const RETURNED_FOR: Duration = Duration::from_secs(2);
 /// Threads that walk over all keys of a partition. They are separate again: a walk over a large
 /// store may take minutes, and comparisons of other nodes wait for 30 s only.
 const FOLD_THREADS: usize = 2;
@@ -146,6 +149,9 @@ pub(crate) struct Transfers {
     retries_at_once: AtomicBool,
     is_working: AtomicBool,
     is_stopped: AtomicBool,
+    /// Nodes that have asked what this node holds for them, and when. They count as up for a while,
+    /// whatever failure detection still says.
+    returned: Mutex<BTreeMap<NodeId, Instant>>,
     work: Notify,
 }
 
@@ -185,6 +191,7 @@ impl Transfers {
             retries_at_once: AtomicBool::new(false),
             is_working: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
+            returned: Mutex::default(),
             work: Notify::new(),
         };
         transfers.load(partitions)?;
@@ -224,6 +231,27 @@ impl Transfers {
     pub(crate) fn retry_at_once(&self) {
         self.retries_at_once.store(true, Ordering::SeqCst);
         self.wake();
+    }
+
+    /// Notes that a node is there again and waits for what this node holds for it.
+    pub(crate) fn note_returned(&self, node: NodeId) {
+        let now = self.runtime.now();
+        let mut returned = self.returned.lock();
+        let is_known = returned.insert(node, now).is_some_and(|before| now < before + RETURNED_FOR);
+        drop(returned);
+        if !is_known {
+            self.retry_at_once();
+        }
+    }
+
+    /// Whether copies can be brought to a node.
+    fn is_reachable(&self, engine: &Engine, node: NodeId) -> bool {
+        engine.config.peers.is_up(node) || self.has_returned(node)
+    }
+
+    fn has_returned(&self, node: NodeId) -> bool {
+        let returned = self.returned.lock();
+        returned.get(&node).is_some_and(|at| self.runtime.now() < *at + RETURNED_FOR)
     }
 
     /// The limits that are in force.

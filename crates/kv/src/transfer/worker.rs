@@ -193,7 +193,7 @@ impl Worker {
     /// home is due again when the home changed.
     fn note_changes(&mut self, engine: &Engine, placement: &Arc<Placement>) {
         let peers = placement.nodes().into_iter().filter(|node| *node != engine.identity.node_id);
-        let up: BTreeSet<NodeId> = peers.filter(|node| engine.config.peers.is_up(*node)).collect();
+        let up: BTreeSet<NodeId> = peers.filter(|node| self.transfers.is_reachable(engine, *node)).collect();
         let retries = self.transfers.retries_at_once.swap(false, Ordering::SeqCst);
         let before = self.placement.replace(placement.clone());
         let has_changed = before.as_ref().is_none_or(|before| before.version() != placement.version());
