@@ -87,6 +87,7 @@ bench-cluster: ## measure clusters: the cost of requests, a node that fails, and
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/cluster.py nodes --rounds $(ROUNDS)
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/cluster_faults.py faults --rounds $(ROUNDS)
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/cluster_faults.py hand-back --rounds $(ROUNDS)
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/waiting.py --rounds $(ROUNDS)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
