@@ -136,12 +136,14 @@ pub enum BadIndexEntry {
 pub(crate) const INT_TERM_CHARS_MAX: usize = 4096;
 
 impl IndexEntry {
-    /// Creates an entry from a field name in any letter case and the text of the term.
+    /// Creates an entry from a field name in any letter case and the text of the term. An ending
+    /// alone is no name, as in Riak.
     pub fn parse(field: &[u8], text: &[u8]) -> Result<Self, BadIndexEntry> {
         let field = Bytes::from(field.to_ascii_lowercase());
-        let term = if field.ends_with(b"_int") {
+        let ends_with = |end: &[u8]| field.len() > end.len() && field.ends_with(end);
+        let term = if ends_with(b"_int") {
             IndexTerm::Int(parse_int(text).ok_or(BadIndexEntry::NotAnInteger)?)
-        } else if field.ends_with(b"_bin") {
+        } else if ends_with(b"_bin") {
             IndexTerm::Bin(Bytes::copy_from_slice(text))
         } else {
             return Err(BadIndexEntry::UnknownFieldType);
@@ -215,6 +217,16 @@ impl Sibling {
 static TERM_CONTENT_TYPE: Bytes = Bytes::from_static(b"application/x-erlang-binary");
 
 impl Metadata {
+    /// Sorts the index entries and drops those that are there twice, as Riak does before it stores
+    /// a client's value. Only a coordinator does this: a replica that changed a copy would make it
+    /// differ from the others (docs/design/replication.md §11).
+    pub fn normalize_indexes(&mut self) {
+        if self.indexes.len() > 1 {
+            self.indexes.sort_unstable();
+            self.indexes.dedup();
+        }
+    }
+
     /// The content type that clients see.
     pub fn served_content_type(&self) -> Option<&Bytes> {
         if self.val_encoding == VAL_ENCODING_TERM { Some(&TERM_CONTENT_TYPE) } else { self.content_type.as_ref() }

@@ -130,6 +130,7 @@ impl Engine {
     ) -> Result<Written, Failure> {
         let CheckedPut { kind, partition, key, operation, .. } = put;
         let kind = *kind;
+        request.object.siblings.iter_mut().for_each(|sibling| sibling.meta.normalize_indexes());
         if kind != WriteKind::Coordinated {
             self.name_version(&mut request.object, rules.now);
         }
