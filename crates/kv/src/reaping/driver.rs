@@ -13,7 +13,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_runtime::{BoxFuture, within};
-use ombak_types::{Error, NodeId};
+use ombak_types::{Error, NodeId, StoreFailureKind};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -32,12 +32,15 @@ pub(crate) struct Driver {
     running: FuturesUnordered<BoxFuture<'static, (Class, Result<Outcome, Error>)>>,
     active: BTreeSet<Class>,
     up: BTreeSet<NodeId>,
+    /// Whether all members were up at the last look.
+    all_are_up: bool,
     placement: Option<RingVersion>,
 }
 
 impl Driver {
     pub(crate) fn new(due: Arc<DueVersions>) -> Self {
-        Self { due, running: FuturesUnordered::new(), active: BTreeSet::new(), up: BTreeSet::new(), placement: None }
+        let (running, active, up) = (FuturesUnordered::new(), BTreeSet::new(), BTreeSet::new());
+        Self { due, running, active, up, all_are_up: true, placement: None }
     }
 
     /// Runs until the engine is closed or gone.
@@ -64,14 +67,22 @@ impl Driver {
             Ok(outcome) => {
                 self.due.counts.round_ended(!outcome.some_stay);
                 self.due.forget(class, &outcome.done);
+                self.due.voted(class, &outcome.lacked, &outcome.agreed);
                 self.due.ended(class, if outcome.some_stay { Ending::SomeStay } else { Ending::Done });
             }
             Err(why) => {
                 debug!(partition = class.0, n_val = class.1, %why, "a round of reaping ended early");
                 self.due.counts.round_ended(false);
-                self.due.ended(class, Ending::Failed);
+                self.due.ended(class, self.ending_of(&why));
             }
         }
+    }
+
+    /// How a round has ended that came to nothing. What disturbs it while all members are up is soon
+    /// over, and so is what makes a member refuse.
+    fn ending_of(&self, why: &Error) -> Ending {
+        let is_refused = matches!(why, Error::Storage(failure) if failure.kind == StoreFailureKind::Busy);
+        if is_refused || self.all_are_up { Ending::Disturbed } else { Ending::Unanswered }
     }
 
     /// Starts the rounds that are due.
@@ -124,8 +135,10 @@ impl Driver {
 
     /// Lets all classes try again when a member has come up or a home has changed.
     fn note_changes(&mut self, engine: &Engine, placement: &Placement) {
-        let nodes = placement.nodes().into_iter().chain(engine.config.peers.members());
-        let up: BTreeSet<NodeId> = nodes.filter(|node| engine.config.peers.is_up(*node)).collect();
+        let nodes: BTreeSet<NodeId> = placement.nodes().into_iter().chain(engine.config.peers.members()).collect();
+        let is_up = |node: &NodeId| *node == engine.identity.node_id || engine.config.peers.is_up(*node);
+        let up: BTreeSet<NodeId> = nodes.iter().copied().filter(is_up).collect();
+        self.all_are_up = up.len() == nodes.len();
         if self.placement != Some(placement.version()) || !up.is_subset(&self.up) {
             self.due.try_again();
         }

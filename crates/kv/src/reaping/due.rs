@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ombak_runtime::Runtime;
 use ombak_types::names::decode_storage_key;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,9 +17,13 @@ pub(crate) type Class = (u32, u32);
 
 /// Maximum number of versions that wait. What finds no room, a later sweep finds again.
 const WAITING_MAX: usize = 100_000;
-/// The pause of a class after the first round that failed. It doubles up to the second constant.
+/// The pause of a class after the first round that left something. It doubles up to one of the
+/// other constants: to the first of them while all members answer, because what disturbs a round
+/// then is soon over, and to the second while a member does not. When that member comes up, all
+/// classes try at once.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const DISTURBED_PAUSE_MAX: Duration = Duration::from_secs(8);
+const UNANSWERED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// A version whose time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +38,13 @@ pub(super) struct Due {
 pub(super) enum Ending {
     /// Nothing of its batch is left.
     Done,
-    /// Some versions of its batch stay: a primary lacks them or has something else, or another
-    /// member holds the key.
+    /// Some versions of its batch stay: a primary lacks them or has something else, another member
+    /// holds the key, or a primary did not confirm the removal.
     SomeStay,
-    /// It has come to nothing: a member gave no answer.
-    Failed,
+    /// It has come to nothing, although all members are up: the ring changes, or somebody is busy.
+    Disturbed,
+    /// It has come to nothing: a member that is down gave no answer.
+    Unanswered,
 }
 
 /// The versions of one class. Rounds take them in turns, a *sweep* after the other, so that those
@@ -46,6 +52,8 @@ pub(super) enum Ending {
 #[derive(Debug, Default)]
 struct Waiting {
     versions: BTreeMap<Bytes, Due>,
+    /// Those of which the last round found that a primary lacks them, or has something else.
+    lacked: BTreeSet<Bytes>,
     /// The last key that a round of this sweep has taken; `None` at the begin of a sweep.
     taken_to: Option<Bytes>,
     /// Whether some versions of this sweep stay.
@@ -86,7 +94,10 @@ impl DueVersions {
         let due = Due { digest, since: self.runtime.now() };
         match waiting.versions.get_mut(&key) {
             Some(known) if known.digest == digest => {}
-            Some(known) => *known = due,
+            Some(known) => {
+                *known = due;
+                waiting.lacked.remove(&key);
+            }
             None => drop(waiting.versions.insert(key, due)),
         }
         drop(classes);
@@ -133,9 +144,7 @@ impl DueVersions {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };
         for (key, digest) in versions {
-            if waiting.versions.get(key).is_some_and(|due| due.digest == *digest) {
-                waiting.versions.remove(key);
-            }
+            waiting.forget(key, *digest);
         }
         if waiting.versions.is_empty() && waiting.pause_until.is_none() {
             classes.remove(&class);
@@ -146,9 +155,20 @@ impl DueVersions {
     pub(crate) fn withdraw(&self, partition: u32, key: &[u8], digest: u64) {
         let mut classes = self.classes.lock();
         for waiting in classes.range_mut((partition, 0)..=(partition, u32::MAX)).map(|(_, waiting)| waiting) {
-            if waiting.versions.get(key).is_some_and(|due| due.digest == digest) {
-                waiting.versions.remove(key);
-            }
+            waiting.forget(key, digest);
+        }
+    }
+
+    /// Notes what the primaries have voted: which versions some of them lack, or have something else
+    /// in place of, and which all of them have.
+    pub(super) fn voted(&self, class: Class, lacked: &[Bytes], agreed: &[Bytes]) {
+        let mut classes = self.classes.lock();
+        let Some(waiting) = classes.get_mut(&class) else { return };
+        for key in agreed {
+            waiting.lacked.remove(key);
+        }
+        for key in lacked.iter().filter(|key| waiting.versions.contains_key(*key)) {
+            waiting.lacked.insert(key.clone());
         }
     }
 
@@ -162,20 +182,22 @@ impl DueVersions {
         self.classes.lock().clear();
     }
 
-    /// Notes how a round has ended. A pause follows a round that failed, and a sweep after which
-    /// something stays. While rounds or sweeps end so, the pauses grow.
+    /// Notes how a round has ended. A pause follows a round that came to nothing, and a sweep after
+    /// which something stays. While rounds or sweeps end so, the pauses grow.
     pub(super) fn ended(&self, class: Class, ending: Ending) {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };
         waiting.some_stay |= ending == Ending::SomeStay;
         let is_sweep_over = waiting.taken_to.is_none();
-        let needs_pause = ending == Ending::Failed || (is_sweep_over && std::mem::take(&mut waiting.some_stay));
+        let is_in_vain = matches!(ending, Ending::Disturbed | Ending::Unanswered);
+        let needs_pause = is_in_vain || (is_sweep_over && std::mem::take(&mut waiting.some_stay));
         if !needs_pause {
             waiting.pause_until = None;
             waiting.failures = if is_sweep_over { 0 } else { waiting.failures };
             return;
         }
-        let pause = (PAUSE_MIN * (1 << waiting.failures.min(16))).min(PAUSE_MAX);
+        let pause_max = if ending == Ending::Unanswered { UNANSWERED_PAUSE_MAX } else { DISTURBED_PAUSE_MAX };
+        let pause = (PAUSE_MIN * (1 << waiting.failures.min(16))).min(pause_max);
         waiting.failures = waiting.failures.saturating_add(1);
         waiting.pause_until = Some(self.runtime.now() + pause);
     }
@@ -189,6 +211,21 @@ impl DueVersions {
     /// Number of versions that wait.
     pub(crate) fn count(&self) -> usize {
         self.classes.lock().values().map(|waiting| waiting.versions.len()).sum()
+    }
+
+    /// Number of those that a primary lacks, or has something else in place of, as far as a round
+    /// has found.
+    pub(crate) fn lacked_count(&self) -> usize {
+        self.classes.lock().values().map(|waiting| waiting.lacked.len()).sum()
+    }
+}
+
+impl Waiting {
+    fn forget(&mut self, key: &[u8], digest: u64) {
+        if self.versions.get(key).is_some_and(|due| due.digest == digest) {
+            self.versions.remove(key);
+            self.lacked.remove(key);
+        }
     }
 }
 
@@ -244,7 +281,7 @@ mod tests {
     fn a_round_that_failed_is_followed_by_a_pause() {
         let (due, _dir) = due_versions(20);
         batch(&due);
-        due.ended(CLASS, Ending::Failed);
+        due.ended(CLASS, Ending::Unanswered);
         assert_eq!(due.ready(due.runtime.now()), [] as [Class; 0]);
         due.try_again();
         let second = batch(&due);
@@ -253,6 +290,44 @@ mod tests {
         due.ended(CLASS, Ending::Done);
         assert_eq!(due.ready(due.runtime.now()), [CLASS]);
         assert_eq!((batch(&due)[0].0.clone(), due.count()), (Bytes::from(key(0)), 10));
+    }
+
+    /// The pauses that follow rounds that end one after the other in the same way.
+    fn pauses(ending: Ending) -> Vec<u64> {
+        let (due, _dir) = due_versions(1);
+        let after = |due: &DueVersions| {
+            batch(due);
+            let before = due.runtime.now();
+            due.ended(CLASS, ending);
+            let until = due.classes.lock()[&CLASS].pause_until.unwrap();
+            until.duration_since(before).as_secs()
+        };
+        (0..9).map(|_| after(&due)).collect()
+    }
+
+    #[test]
+    fn only_a_member_that_is_down_makes_the_pauses_long() {
+        assert_eq!(pauses(Ending::Unanswered), [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        for ending in [Ending::Disturbed, Ending::SomeStay] {
+            assert_eq!(pauses(ending), [1, 2, 4, 8, 8, 8, 8, 8, 8], "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_primary_lacks_is_counted_until_it_has_it() {
+        let (due, _dir) = due_versions(3);
+        let keys: Vec<Bytes> = (0..3).map(|number| Bytes::from(key(number))).collect();
+        due.voted(CLASS, &keys[..2], &keys[2..]);
+        assert_eq!((due.count(), due.lacked_count()), (3, 2));
+        due.voted(CLASS, &keys[1..2], &keys[..1]);
+        assert_eq!(due.lacked_count(), 1);
+        due.voted(CLASS, &[Bytes::from_static(b"another key")], &[]);
+        assert_eq!(due.lacked_count(), 1, "it does not wait here");
+        due.forget(CLASS, &[(keys[1].clone(), 1)]);
+        assert_eq!((due.count(), due.lacked_count()), (2, 0));
+        due.voted(CLASS, &keys[..1], &[]);
+        assert!(due.offer(0, &key(0), 2), "a later version");
+        assert_eq!((due.count(), due.lacked_count()), (2, 0));
     }
 
     #[test]

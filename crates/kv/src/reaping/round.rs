@@ -32,6 +32,10 @@ const PUSH_MAX: Duration = Duration::from_secs(10);
 pub(super) struct Outcome {
     /// Versions that this node need not try again: they were removed, or are no longer there.
     pub(super) done: Vec<(Bytes, u64)>,
+    /// The keys that some primary lacks, or has something else of.
+    pub(super) lacked: Vec<Bytes>,
+    /// The keys of which all primaries had the same on their disks.
+    pub(super) agreed: Vec<Bytes>,
     /// Whether some versions stay, because a primary lacks them or has something else, or because
     /// another member holds the key.
     pub(super) some_stay: bool,
@@ -70,10 +74,13 @@ impl ReapingRound {
         let is_there = |pair: &(Bytes, u64)| versions.iter().any(|version| version.key == pair.0);
         outcome.done.extend(batch.iter().filter(|pair| !is_there(pair)).cloned());
         let agreed = self.vote(versions, &mut outcome).await?;
+        outcome.agreed = agreed.iter().map(|(key, _)| key.clone()).collect();
         let clean = self.ask(agreed, floor, &mut outcome).await?;
         if !clean.is_empty() {
-            self.remove(&clean).await;
-            outcome.done.extend(clean);
+            match self.remove(&clean).await {
+                true => outcome.done.extend(clean),
+                false => outcome.some_stay = true,
+            }
         }
         Ok(outcome)
     }
@@ -115,11 +122,13 @@ impl ReapingRound {
             let votes_of_key = || votes.iter().map(|(_, votes)| votes.get(at).copied().unwrap_or(Vote::Other));
             if votes_of_key().all(|vote| vote == Vote::Same) {
                 agreed.push((version.key.clone(), version.digest));
-            } else if votes_of_key().any(|vote| vote == Vote::Other) {
-                outcome.some_stay = true;
+                continue;
+            }
+            outcome.some_stay = true;
+            outcome.lacked.push(version.key.clone());
+            if votes_of_key().any(|vote| vote == Vote::Other) {
                 differing.push(version.key.clone());
             } else {
-                outcome.some_stay = true;
                 for (node, _) in votes.iter().filter(|(_, votes)| votes.get(at) == Some(&Vote::Less)) {
                     self.push(*node, version.key.clone());
                 }
@@ -161,19 +170,28 @@ impl ReapingRound {
         Ok(clean)
     }
 
-    /// Step 3. It needs no answer: what stays behind is the tombstone itself.
-    async fn remove(&self, versions: &[(Bytes, u64)]) {
+    /// Step 3. It needs no answer: what stays behind is the tombstone itself. But this node removes
+    /// its own copy last, and only if all other primaries have answered. So it goes on driving
+    /// rounds for what stays behind: the others would wait for long before they do. Returns whether
+    /// all have answered.
+    async fn remove(&self, versions: &[(Bytes, u64)]) -> bool {
         let request = RemoveRequest { round: self.round, versions: versions.to_vec() };
-        let mut left = self.primaries.clone();
+        let here = self.engine.identity.node_id;
+        let others = self.primaries.iter().copied().filter(|node| *node != here).collect();
+        self.remove_at(&request, others).await && self.remove_at(&request, vec![here]).await
+    }
+
+    async fn remove_at(&self, request: &RemoveRequest, mut left: Vec<NodeId>) -> bool {
         for _ in 0..REMOVE_TRIES {
             let answers = join_all(left.iter().map(|node| self.one(*node, |client| client.remove(request.clone()))));
             let answers: Vec<_> = answers.await;
             left = left.iter().zip(answers).filter(|(_, answer)| answer.is_err()).map(|(node, _)| *node).collect();
             if left.is_empty() {
-                return;
+                return true;
             }
         }
         debug!(partition = self.round.partition, ?left, "some primaries did not answer to a removal");
+        false
     }
 
     /// Sends a primary the tombstone that it lacks, so that a later round succeeds.

@@ -28,6 +28,9 @@ pub struct Settled {
     /// Versions that this node cannot read, as far as it has found them. Hints, owed marks and
     /// filling classes may wait for them (see [`Kv::unreadable_report`]).
     pub unreadable_keys: u64,
+    /// Tombstones and expired versions of which a round of reaping has found that another primary
+    /// lacks them, or has something else. They are among `versions_to_reap`.
+    pub versions_lacked: u64,
     /// Tombstones and expired versions that wait for their time or for their removal.
     pub versions_to_reap: u64,
     /// Whether there may be more of them: after a start and after a change of the ring, the node
@@ -36,7 +39,8 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Whether every copy lies where it belongs. Versions to reap do not count.
+    /// Whether every copy lies where it belongs. Versions that only wait for their removal do not
+    /// count.
     pub fn is_settled(&self) -> bool {
         let reaping = Self { versions_to_reap: self.versions_to_reap, ..Self::default() };
         Self { looks_for_tombstones: false, ..*self } == reaping
@@ -76,6 +80,7 @@ impl Kv {
             settled.partitions_with_hints = 0;
         }
         let reaper = engine.reaper.waiting();
+        settled.versions_lacked = engine.due.lacked_count() as u64;
         settled.versions_to_reap = (reaper.versions + engine.due.count()) as u64;
         settled.looks_for_tombstones = !reaper.has_looked;
         settled
