@@ -186,7 +186,12 @@ fn stores(out: &mut Exposition, stores: &[(u32, Status)]) {
         ("store_ledger_pending_bytes", "gauge", "Bytes of those tables.", |s| {
             s.ledger.map_or(0, |ledger| ledger.pending_bytes)
         }),
-        ("store_read_errors_total", "counter", "Reads of damaged versions.", |s| s.read_errors),
+        (
+            "store_read_errors_total",
+            "counter",
+            "Reads of versions that are damaged or that the disk does not give back.",
+            |s| s.read_errors,
+        ),
         ("store_lost_ranges", "gauge", "Places of which it is known that something is missing.", |s| s.lost_ranges),
         ("store_poisoned", "gauge", "Partitions that take no writes.", |s| u64::from(s.poisoned.is_some())),
         ("store_disk_full", "gauge", "Partitions that wait for room on their disk.", |s| u64::from(s.disk_full)),

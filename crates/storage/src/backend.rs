@@ -15,6 +15,7 @@ use crate::error::StorageError;
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
+use crate::unreadable::UnreadableObserver;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -235,6 +236,10 @@ pub trait Backend: Send + Sync {
     /// before. Whoever opens a store calls this before the first write and the first
     /// [`maintain`](Self::maintain).
     fn observe_drops(&self, observer: Arc<dyn DropObserver>) -> bool;
+
+    /// Sets who learns of versions that this store cannot read while it works by itself. A store
+    /// that always reads for a caller has nothing to tell.
+    fn observe_unreadable(&self, _observer: Arc<dyn UnreadableObserver>) {}
 
     /// Waits until everything up to `seq` survives a loss of power. Blocks: not for network
     /// threads. One fsync serves all callers that wait at the same time.

@@ -20,6 +20,17 @@ pub enum StorageError {
         /// What is wrong.
         what: &'static str,
     },
+    /// A version is there, and the disk does not give it back, also when it is asked twice
+    /// ([`crate::fs::is_media_error`]).
+    #[error("the disk cannot read {file} at byte {offset}: {source}")]
+    MediaError {
+        /// The data file, or the directory of the ledger.
+        file: PathBuf,
+        /// Where the record starts; 0 if the place is not known.
+        offset: u64,
+        /// The error of the operating system.
+        source: io::Error,
+    },
     /// A version is there, and not all of its body.
     #[error("a version is incomplete: {0}")]
     Incomplete(&'static str),
@@ -84,7 +95,7 @@ impl StorageError {
             Self::ClosedToWrites => StoreFailureKind::ClosedToWrites,
             Self::DiskFull { .. } => StoreFailureKind::DiskFull,
             Self::Poisoned(_) => StoreFailureKind::Poisoned,
-            Self::Damaged { .. } | Self::Incomplete(_) => StoreFailureKind::Unreadable,
+            Self::Damaged { .. } | Self::MediaError { .. } | Self::Incomplete(_) => StoreFailureKind::Unreadable,
             Self::TooLarge(_) => StoreFailureKind::TooLarge,
             Self::SnapshotTimeout { .. } => StoreFailureKind::SnapshotTimeout,
             Self::NoBackend(_) => StoreFailureKind::NoBackend,
@@ -93,6 +104,12 @@ impl StorageError {
             // A caller that asked not to wait handles this itself.
             Self::WouldBlock => StoreFailureKind::Internal,
         }
+    }
+
+    /// Whether the error is about the version of one key, which is there and cannot be read. Other
+    /// keys of the store may be read nevertheless.
+    pub fn is_unreadable_version(&self) -> bool {
+        self.kind() == StoreFailureKind::Unreadable
     }
 
     /// A file of a format version that this build does not read.
@@ -130,6 +147,11 @@ mod tests {
         let damaged = StorageError::Damaged { file: path(), offset: 7, what: "checksum" };
         let cases = [
             (damaged, Kind::Unreadable, "damaged record in d/1.data at byte 7: checksum"),
+            (
+                StorageError::MediaError { file: path(), offset: 7, source: source() },
+                Kind::Unreadable,
+                "the disk cannot read d/1.data at byte 7: broken",
+            ),
             (StorageError::Io { op: "read", path: path(), source: source() }, Kind::Io, "read d/1.data: broken"),
             (
                 StorageError::Poisoned("fsync".into()),

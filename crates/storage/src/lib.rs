@@ -16,6 +16,8 @@
 //! * Of two versions of a key, the one that was appended last (the higher `seq`) wins, whichever
 //!   files they lie in.
 //! * A failed write or sync poisons the store: it acknowledges no further writes, and reads go on.
+//! * A place that the disk does not give back makes the versions in it unreadable, each for itself.
+//!   Many such places within a minute poison the store, and are no matter of single versions.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -41,6 +43,7 @@ pub mod memory;
 pub mod multi;
 mod parted;
 mod seq;
+mod unreadable;
 pub mod verify;
 
 pub use backend::{
@@ -62,3 +65,4 @@ pub use machine::{Machine, RealMachine};
 pub use memory::{MemoryConfig, MemoryFactory};
 pub use multi::{MultiFactory, Selector};
 pub use seq::SeqSource;
+pub use unreadable::UnreadableObserver;

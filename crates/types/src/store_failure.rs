@@ -16,7 +16,8 @@ pub enum StoreFailureKind {
     /// An earlier write or sync failed. The store takes no writes until the next start; reads go
     /// on.
     Poisoned,
-    /// The version is there, but its bytes are damaged. It is not an absent version.
+    /// The version is there, but its bytes are damaged, or the disk does not give them back. It is
+    /// not an absent version.
     Unreadable,
     /// The key, the value or the store exceeds a limit of the backend.
     TooLarge,
@@ -24,7 +25,8 @@ pub enum StoreFailureKind {
     SnapshotTimeout,
     /// The bucket is configured to a backend that the node does not have.
     NoBackend,
-    /// The store was closed, or this node does not have the partition open.
+    /// The store was closed, this node does not have the partition open, or a file of it cannot be
+    /// opened. The call has changed nothing.
     Closed,
     /// The node that has the store cannot be reached, and the call was not delivered.
     Unreachable,

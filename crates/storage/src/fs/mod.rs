@@ -4,18 +4,21 @@
 //! implementations: [`RealFs`], [`SlowFs`], which slows another one down for tests, and
 //! [`sim::FaultyFs`], a simulated one for tests that loses power, runs full and corrupts data.
 //!
-//! What it is not: it keeps no state for the stores and does not retry.
+//! What it is not: it keeps no state for the stores. No call retries by itself.
 //!
 //! Invariants:
 //! * A write survives a loss of power only after `sync_data` has returned; a name, only after
 //!   `sync_dir` of its directory has returned.
 //! * A call that failed may have done a part of its work.
 
+mod media;
 mod real;
 pub mod sim;
 mod slow;
 mod small_file;
 
+pub use media::is_media_error;
+pub(crate) use media::{BLOCK_BYTES, read_at_twice};
 pub use real::RealFs;
 pub use slow::SlowFs;
 pub use small_file::{read_file, replace_file, replace_file_with};

@@ -118,6 +118,9 @@ pub(super) struct DataFile {
     /// Whether a merge failed to read a part of it. Such a file stays until nothing in it is
     /// current.
     pub(super) unmergeable: AtomicBool,
+    /// Whether the disk did not give back a part of it to a merge. There may be storage tombstones
+    /// in that part, so the file stays while it has any.
+    pub(super) has_unread_part: AtomicBool,
     /// Whether the inventory no longer promises it, because it is about to be removed.
     pub(super) is_unpromised: AtomicBool,
     path: Mutex<PathBuf>,
@@ -132,6 +135,7 @@ impl DataFile {
             salt,
             counters: FileCounters::default(),
             unmergeable: AtomicBool::new(false),
+            has_unread_part: AtomicBool::new(false),
             is_unpromised: AtomicBool::new(false),
             path: Mutex::new(path),
             handle: RwLock::new(None),
@@ -152,8 +156,24 @@ impl DataFile {
         StorageError::Io { op, path: self.path(), source }
     }
 
+    pub(super) fn media_error(&self, offset: u64, source: io::Error) -> StorageError {
+        StorageError::MediaError { file: self.path(), offset, source }
+    }
+
     pub(super) fn damaged(&self, offset: u64, what: &'static str) -> StorageError {
         StorageError::Damaged { file: self.path(), offset, what }
+    }
+
+    /// Whether a merge could do something with the file: a part that cannot be read has nothing that
+    /// must be kept.
+    pub(super) fn can_be_merged(&self) -> bool {
+        let has_live = self.counters.live_records.load(Ordering::Acquire) > 0;
+        !(has_live && self.unmergeable.load(Ordering::Relaxed)) && !self.may_hide_tombstones()
+    }
+
+    /// Whether the part that the disk did not give back may have storage tombstones.
+    pub(super) fn may_hide_tombstones(&self) -> bool {
+        self.has_unread_part.load(Ordering::Relaxed) && self.counters.tombstones.load(Ordering::Relaxed) > 0
     }
 
     fn close_handle(&self) {

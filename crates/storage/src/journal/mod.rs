@@ -38,6 +38,7 @@ pub(crate) mod index_must_have_seen;
 mod inventory_keeper;
 mod inventory_of_store;
 mod lost_note;
+mod media_errors;
 mod merge;
 mod policy;
 mod read;

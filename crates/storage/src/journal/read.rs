@@ -7,6 +7,7 @@ use super::index::Entry;
 use crate::backend::{CACHED_READ_BYTES_MAX, ReadMode, Stored};
 use crate::error::StorageError;
 use crate::fold::WriteAttrs;
+use crate::fs::{is_media_error, read_at_twice};
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -94,11 +95,14 @@ fn read(
         io::ErrorKind::WouldBlock => StorageError::WouldBlock,
         _ => file.io_error("read", source),
     };
+    // A file that cannot be opened is no matter of one version.
     let handle = handles.get(file, mode).map_err(failed)?;
     let mut bytes = vec![0; length];
     let offset = u64::from(entry.position.offset);
-    if handle.read_at(&mut bytes, offset, mode).map_err(failed)? != length {
-        return Err(file.damaged(offset, "the file ends before the record does"));
+    match read_at_twice(&*handle, &mut bytes, offset, mode) {
+        Ok(count) if count == length => Ok(bytes),
+        Ok(_) => Err(file.damaged(offset, "the file ends before the record does")),
+        Err(source) if is_media_error(&source) => Err(file.media_error(offset, source)),
+        Err(source) => Err(failed(source)),
     }
-    Ok(bytes)
 }

@@ -3,6 +3,7 @@
 use super::budget::IoBudget;
 use super::config::JournalConfig;
 use super::data_file::Handles;
+use super::media_errors::MediaErrors;
 use super::root::{create_root, finish_drop, remove_dropped};
 use super::space::DiskSpace;
 use crate::error::{StorageError, io_error};
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(super) handles: Handles,
     pub(super) budget: IoBudget,
     pub(super) space: DiskSpace,
+    pub(super) media_errors: MediaErrors,
     /// The partition that is merging: only one at a time for each root.
     pub(super) merging: Mutex<Option<u32>>,
     pub(super) open_partitions: Mutex<BTreeSet<u32>>,
@@ -58,6 +60,7 @@ impl Shared {
             handles: Handles::new(fs.clone(), config.open_files_max),
             budget: IoBudget::new(config.merge.io_bytes_per_sec, fs.machine().now()),
             space: DiskSpace::new(&*fs, &root, config.disk_reserve_bytes),
+            media_errors: MediaErrors::default(),
             merging: Mutex::new(None),
             open_partitions: Mutex::default(),
             inventory: OnceLock::new(),

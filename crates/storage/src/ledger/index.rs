@@ -318,7 +318,7 @@ impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
         let writes = self.writes.lock();
         let entry = match self.entry(&LedgerKey::of_key(key)) {
             // An entry that cannot be read may be overwritten.
-            Err(StorageError::Damaged { .. }) => None,
+            Err(error) if error.is_unreadable_version() => None,
             entry => entry?,
         };
         Ok(EntryBeforeWrite { _writes: writes, entry })

@@ -23,7 +23,10 @@ pub(super) fn open_usable(dir: &Path, trees: &TreeShared, has_only_copy_of_value
     }
     match open_whole(dir, trees) {
         Err(StorageError::Damaged { file, what, .. }) if has_only_copy_of_values => Err(fatal_damage(dir, &file, what)),
-        Err(error @ StorageError::Damaged { .. }) => {
+        Err(StorageError::MediaError { file, source, .. }) if has_only_copy_of_values => {
+            Err(fatal_damage(dir, &file, &source.to_string()))
+        }
+        Err(error) if error.is_unreadable_version() => {
             tracing::error!(dir = %dir.display(), %error, "the ledger cannot be used");
             begin_anew(dir, trees)
         }

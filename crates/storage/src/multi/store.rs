@@ -10,6 +10,7 @@ use crate::error::StorageError;
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
+use crate::unreadable::UnreadableObserver;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +30,21 @@ impl DropObserver for SelectedDrops {
     fn dropped(&self, key: &[u8], digest: u64) {
         if self.selector.select(key).is_ok_and(|selected| selected == self.at) {
             self.observer.dropped(key, digest);
+        }
+    }
+}
+
+/// Tells the observer only of keys whose bucket belongs to this store.
+struct SelectedUnreadable {
+    at: usize,
+    selector: Arc<dyn Selector>,
+    observer: Arc<dyn UnreadableObserver>,
+}
+
+impl UnreadableObserver for SelectedUnreadable {
+    fn cannot_be_read(&self, key: &[u8]) {
+        if self.selector.select(key).is_ok_and(|selected| selected == self.at) {
+            self.observer.cannot_be_read(key);
         }
     }
 }
@@ -124,6 +140,13 @@ impl Backend for MultiStore {
         };
         let results: Vec<bool> = self.stores().enumerate().map(selected).collect();
         results.into_iter().all(|is_set| is_set)
+    }
+
+    fn observe_unreadable(&self, observer: Arc<dyn UnreadableObserver>) {
+        for (at, store) in self.stores().enumerate() {
+            let (selector, observer) = (self.selector.clone(), observer.clone());
+            store.observe_unreadable(Arc::new(SelectedUnreadable { at, selector, observer }));
+        }
     }
 
     fn sync(&self, seq: u64) -> Result<(), StorageError> {

@@ -2,7 +2,7 @@
 //!
 //! Hot path: reads and puts of versions without parts cost one comparison of a byte.
 
-use super::layout::{Directory, Found, PART_HEAD, is_part, part_key};
+use super::layout::{Directory, Found, PART_HEAD, is_part, part_key, split_part_key};
 use super::snapshot::PartedSnapshot;
 use super::sweep::Sweep;
 use crate::backend::{Appended, Backend, CACHED_READ_BYTES_MAX, ReadMode, Status, Stored, Write, extend_whole};
@@ -11,6 +11,7 @@ use crate::drops::{DropObserver, drop_each};
 use crate::error::StorageError;
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::unreadable::UnreadableObserver;
 use bytes::{Bytes, BytesMut};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -59,6 +60,15 @@ impl DropObserver for ObjectDrops {
             self.is_sweep_due.store(true, Ordering::Relaxed);
         }
         self.observer.dropped(key, digest);
+    }
+}
+
+/// Learns of what the store below cannot read, and passes on the objects to which it belongs.
+struct UnreadableObjects(Arc<dyn UnreadableObserver>);
+
+impl UnreadableObserver for UnreadableObjects {
+    fn cannot_be_read(&self, key: &[u8]) {
+        self.0.cannot_be_read(split_part_key(key).map_or(key, |(object, ..)| object));
     }
 }
 
@@ -347,6 +357,10 @@ impl Backend for PartedStore {
     fn observe_drops(&self, observer: Arc<dyn DropObserver>) -> bool {
         let (parts, is_sweep_due) = (self.parts.clone(), self.is_sweep_due.clone());
         self.inner.observe_drops(Arc::new(ObjectDrops { observer, parts, is_sweep_due }))
+    }
+
+    fn observe_unreadable(&self, observer: Arc<dyn UnreadableObserver>) {
+        self.inner.observe_unreadable(Arc::new(UnreadableObjects(observer)));
     }
 
     fn sync(&self, seq: u64) -> Result<(), StorageError> {

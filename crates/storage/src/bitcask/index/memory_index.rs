@@ -135,7 +135,7 @@ impl MemoryIndex {
     /// Checks the result of a read of the ordered index: a damaged one is discarded, and rebuilt
     /// when it is needed.
     fn discard_if_damaged<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
-        if let Err(StorageError::Damaged { .. }) = &result {
+        if result.as_ref().is_err_and(StorageError::is_unreadable_version) {
             self.discard_ordered_index();
         }
         result
@@ -161,8 +161,9 @@ impl MemoryIndex {
             None => Ok(None),
             Some(entry) if !entry.position.has_terms => Ok(Some(Bytes::new())),
             Some(entry) => match read_head(key, &entry) {
-                // A read of the object reports the damage; its index entries are lost with it.
-                Err(StorageError::Damaged { .. }) => Ok(Some(Bytes::new())),
+                // The index entries of a version are lost with it, until it is repaired. A single
+                // version must not keep queries from all others.
+                Err(error) if error.is_unreadable_version() => Ok(Some(Bytes::new())),
                 head => head.map(Some),
             },
         })

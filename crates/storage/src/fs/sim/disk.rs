@@ -1,9 +1,14 @@
 //! The content of the simulated disk, and what programs see of it.
 
+use crate::fs::BLOCK_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A disk usually writes a sector as a whole.
 pub(super) const SECTOR_BYTES: usize = 512;
+
+/// A read through the page cache fails for a whole page.
+const UNREADABLE_BYTES: usize = BLOCK_BYTES as usize;
 
 #[derive(Clone)]
 pub(super) enum Node {
@@ -19,6 +24,8 @@ pub(super) struct FileNode {
     pub(super) disk: Vec<u8>,
     /// Sectors that the next sync writes to the disk.
     pub(super) dirty: BTreeSet<usize>,
+    /// Blocks that cannot be read until they are written anew as a whole.
+    pub(super) unreadable: BTreeSet<usize>,
 }
 
 #[derive(Clone, Default)]
@@ -67,8 +74,24 @@ impl FileNode {
         self.mark_dirty(offset, end);
     }
 
+    /// Whether all bytes of a range can be read.
+    pub(super) fn is_readable(&self, start: usize, length: usize) -> bool {
+        let blocks = start / UNREADABLE_BYTES..(start + length).div_ceil(UNREADABLE_BYTES);
+        length == 0 || self.unreadable.range(blocks).next().is_none()
+    }
+
+    /// Makes a range unreadable, and everything that a disk loses with it.
+    pub(super) fn set_unreadable(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            self.unreadable.extend(range.start / UNREADABLE_BYTES..=(range.end - 1) / UNREADABLE_BYTES);
+        }
+    }
+
     fn mark_dirty(&mut self, start: usize, end: usize) {
         if end > start {
+            // A disk puts what is written to a bad place into another one.
+            let whole = start.div_ceil(UNREADABLE_BYTES)..end / UNREADABLE_BYTES;
+            self.unreadable.retain(|block| !whole.contains(block));
             self.dirty.extend(start / SECTOR_BYTES..=(end - 1) / SECTOR_BYTES);
         }
     }

@@ -4,6 +4,7 @@ use super::Call;
 use super::state::{Shared, is_due};
 use crate::backend::ReadMode;
 use crate::fs::{File, FileLock, read_whole, write_whole};
+use rustix::io::Errno;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,9 +29,17 @@ impl FaultyFile {
         if is_due(&mut state.ending_early) {
             return Ok(0);
         }
-        let bytes = &state.file(self.node)?.bytes;
+        if state.media_errors > 0 {
+            state.media_errors -= 1;
+            return Err(media_error());
+        }
+        let file = state.file(self.node)?;
+        let bytes = &file.bytes;
         let start = (offset as usize).min(bytes.len());
         let count = wanted.min(bytes.len() - start);
+        if !file.is_readable(start, count) {
+            return Err(media_error());
+        }
         buffer[..count].copy_from_slice(&bytes[start..start + count]);
         Ok(count)
     }
@@ -97,6 +106,11 @@ impl File for FaultyFile {
         state.free_bytes = state.free_bytes.map(|free| free + freed);
         Ok(())
     }
+}
+
+/// What the system reports of a sector that cannot be read.
+fn media_error() -> io::Error {
+    Errno::IO.into()
 }
 
 pub(super) struct FaultyLock {

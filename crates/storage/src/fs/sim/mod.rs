@@ -7,6 +7,7 @@
 //! * a failed sync, after which the dirty pages are lost although the next sync succeeds, as on
 //!   Linux;
 //! * bits that flip, and writes that land elsewhere;
+//! * blocks that cannot be read, until they are written anew;
 //! * reads and writes that do only a part of their work;
 //! * a disk that does not answer, and reads that are not in the page cache.
 //!
@@ -23,6 +24,7 @@ use file::{FaultyFile, FaultyLock};
 use parking_lot::MutexGuard;
 use state::{ROOT, Shared, State, names_of};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -134,6 +136,34 @@ impl FaultyFs {
         self.state().ending_early = Some(number.max(1));
     }
 
+    /// Makes the blocks of 4 KiB with these bytes of a file unreadable: reads of them fail with EIO
+    /// until they are written anew. A restart does not change that.
+    pub fn set_unreadable(&self, path: &Path, bytes: Range<u64>) -> io::Result<()> {
+        let mut state = self.state();
+        let node = state.find(path)?;
+        state.file(node)?.set_unreadable(bytes.start as usize..bytes.end as usize);
+        Ok(())
+    }
+
+    /// Makes all of a file readable again.
+    pub fn set_readable(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let node = state.find(path)?;
+        state.file(node)?.unreadable.clear();
+        Ok(())
+    }
+
+    /// Lets the next read fail with EIO, wherever it reads.
+    pub fn fail_next_read_as_media_error(&self) {
+        self.set_media_errors(1);
+    }
+
+    /// Lets this many reads from now on fail with EIO, wherever they read: a volume that is gone
+    /// for a while. 0: none does any more.
+    pub fn set_media_errors(&self, reads: u64) {
+        self.state().media_errors = reads;
+    }
+
     /// Lets each read and write do only a part of its work, or be interrupted, as system calls may.
     pub fn set_transfers_are_short(&self, short: bool) {
         self.state().transfers_are_short = short;
@@ -180,6 +210,13 @@ impl FaultyFs {
             *content ^= mask;
         }
         Ok(())
+    }
+
+    /// The content of a file, also where it is unreadable for programs.
+    pub fn content(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut state = self.state();
+        let node = state.find(path)?;
+        Ok(state.file(node)?.bytes.clone())
     }
 
     /// Length of a file in bytes.

@@ -39,6 +39,8 @@ pub(super) struct State {
     pub(super) misdirected: Option<u64>,
     /// Countdown to a read that ends before the file does.
     pub(super) ending_early: Option<u64>,
+    /// How many of the next reads fail with a media error, wherever they read.
+    pub(super) media_errors: u64,
     pub(super) free_bytes: Option<u64>,
     /// Number of power cuts so far.
     pub(super) power_cuts: u64,
@@ -63,6 +65,7 @@ impl Shared {
             failing: BTreeMap::new(),
             misdirected: None,
             ending_early: None,
+            media_errors: 0,
             free_bytes: None,
             power_cuts: 0,
             nothing_is_cached: false,

@@ -166,7 +166,7 @@ impl<P: JournalPolicy> Core<P> {
             Err(error) => {
                 tracing::warn!(partition = self.partition, %error, "a merge was given up; nothing is lost");
                 // A damaged index cannot say which versions are current, so a retry would not help.
-                merges.is_stopped |= matches!(error, StorageError::Damaged { .. });
+                merges.is_stopped |= error.is_unreadable_version();
                 merges.abandon(self);
                 if !is_no_room(&error) {
                     return Err(error);

@@ -32,7 +32,7 @@ impl<P: JournalPolicy> Core<P> {
         }
         let Some(cursor) = &mut sweeps.cursor else { return Ok(()) };
         let expired = match self.index.expired(now_secs, cursor, SWEEP_SLICE) {
-            Err(StorageError::Damaged { .. }) => {
+            Err(error) if error.is_unreadable_version() => {
                 // Expired versions after the damage are still hidden from readers. Other work must
                 // not be held up.
                 sweeps.cursor = None;

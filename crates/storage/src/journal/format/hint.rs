@@ -16,7 +16,7 @@
 use super::record::{EXTRA_BYTES_MAX, RecordHeader, extra_len};
 use super::{FORMAT_VERSION, Kind, READABLE_VERSIONS, le_at};
 use crate::backend::ReadMode;
-use crate::fs::{File, FileSystem, OpenMode};
+use crate::fs::{File, FileSystem, OpenMode, is_media_error, read_at_twice};
 use crate::limits::{KEY_BYTES_MAX, SEQ_MAX};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -196,7 +196,7 @@ fn encode_trailer(trailer: &HintTrailer) -> [u8; TRAILER_BYTES] {
 /// another file.
 pub(crate) fn salt_of_hint(file: &dyn File, file_id: u32) -> io::Result<Option<u64>> {
     let mut header = [0; HEADER_BYTES];
-    let read = file.read_at(&mut header, 0, ReadMode::Blocking)?;
+    let Some(read) = read_if_there(file, &mut header, 0)? else { return Ok(None) };
     let salt = le_at!(u64, header, 16);
     let is_header = |version| header == encode_header(version, file_id, salt);
     Ok((read == HEADER_BYTES && READABLE_VERSIONS.clone().any(is_header)).then_some(salt))
@@ -222,8 +222,10 @@ impl HintReader {
         };
         let mut header = [0; HEADER_BYTES];
         let mut trailer = [0; TRAILER_BYTES];
-        file.read_at(&mut header, 0, ReadMode::Blocking)?;
-        file.read_at(&mut trailer, end, ReadMode::Blocking)?;
+        let is_read = read_if_there(&*file, &mut header, 0)?.is_some();
+        if !is_read || read_if_there(&*file, &mut trailer, end)?.is_none() {
+            return Ok(None);
+        }
         let whole = READABLE_VERSIONS.clone().any(|version| header == encode_header(version, file_id, salt))
             && le_at!(u32, trailer, 0) == TRAILER_MARK
             && le_at!(u32, trailer, 4) == crc32fast::hash(&trailer[8..]);
@@ -267,7 +269,7 @@ impl HintReader {
 
     fn read_block(&mut self) -> io::Result<bool> {
         let mut header = [0; BLOCK_HEADER_BYTES];
-        if self.file.read_at(&mut header, self.offset, ReadMode::Blocking)? != BLOCK_HEADER_BYTES {
+        if read_if_there(&*self.file, &mut header, self.offset)? != Some(BLOCK_HEADER_BYTES) {
             return Ok(false);
         }
         let length = le_at!(u32, header, 0) as usize;
@@ -276,9 +278,18 @@ impl HintReader {
             return Ok(false);
         }
         self.block.resize(length, 0);
-        let read = self.file.read_at(&mut self.block, start, ReadMode::Blocking)?;
+        let read = read_if_there(&*self.file, &mut self.block, start)?;
         self.offset = start + length as u64;
-        Ok(read == length && crc32fast::hash(&self.block) == le_at!(u32, header, 4))
+        Ok(read == Some(length) && crc32fast::hash(&self.block) == le_at!(u32, header, 4))
+    }
+}
+
+/// Reads a part of a hint file; none if the disk does not give it back. A hint file only repeats
+/// what its data file says, so it counts as damaged then.
+fn read_if_there(file: &dyn File, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+    match read_at_twice(file, buffer, offset, ReadMode::Blocking) {
+        Err(error) if is_media_error(&error) => Ok(None),
+        read => read.map(Some),
     }
 }
 

@@ -2,11 +2,16 @@
 
 use super::record::{EXTRA_BYTES_MAX, RECORD_HEADER_BYTES, RecordHeader, looks_like_record};
 use crate::backend::ReadMode;
-use crate::fs::File;
+use crate::fs::{BLOCK_BYTES, File, is_media_error, read_at_twice};
+use std::collections::BTreeMap;
 use std::io;
 
 /// Bytes that are read at once.
 const WINDOW_BYTES: usize = 256 << 10;
+
+/// How many blocks are skipped at most until the caller has taken them. With more, the disk fails
+/// as a whole.
+const SKIPPED_MAX: usize = 32;
 
 /// One step of a scan.
 #[derive(Debug)]
@@ -26,12 +31,25 @@ pub(crate) struct Scanner<'a> {
     end: u64,
     window: Vec<u8>,
     window_start: u64,
+    /// The blocks that the disk does not give back, with its errors, if they are to be skipped.
+    unreadable: Option<BTreeMap<u64, io::Error>>,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner from `offset` (the start of a record) to `end`.
     pub(crate) fn new(file: &'a dyn File, salt: u64, offset: u64, end: u64) -> Self {
-        Self { file, salt, offset, end, window: Vec::new(), window_start: 0 }
+        Self { file, salt, offset, end, window: Vec::new(), window_start: 0, unreadable: None }
+    }
+
+    /// A scanner that takes what the disk does not give back for damage, and goes on behind it.
+    pub(crate) fn skipping_unreadable(file: &'a dyn File, salt: u64, offset: u64, end: u64) -> Self {
+        Self { unreadable: Some(BTreeMap::new()), ..Self::new(file, salt, offset, end) }
+    }
+
+    /// The offsets of the blocks that were skipped since the last call, with the errors of the
+    /// disk.
+    pub(crate) fn take_unreadable(&mut self) -> BTreeMap<u64, io::Error> {
+        self.unreadable.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The next record or damaged range; none at the end.
@@ -65,7 +83,7 @@ impl<'a> Scanner<'a> {
     /// The body of the record that this scanner returned last.
     pub(crate) fn body(&mut self, offset: u64, header: &RecordHeader) -> io::Result<Vec<u8>> {
         let mut body = vec![0; header.body_len as usize];
-        match self.file.read_at(&mut body, offset + header.meta_len(), ReadMode::Blocking)? {
+        match read_at_twice(self.file, &mut body, offset + header.meta_len(), ReadMode::Blocking)? {
             read if read == body.len() => Ok(body),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
@@ -121,6 +139,33 @@ impl<'a> Scanner<'a> {
         Ok(self.end)
     }
 
+    /// Fills the window, from `offset` on, with what the disk gives back, and with zeros for the
+    /// rest: no record has only zeros.
+    fn read_blocks(&mut self, offset: u64) -> io::Result<()> {
+        let mut at = 0;
+        while at < self.window.len() {
+            let block = (offset + at as u64) / BLOCK_BYTES * BLOCK_BYTES;
+            let stop = self.window.len().min((block + BLOCK_BYTES - offset) as usize);
+            let part = &mut self.window[at..stop];
+            let error = match read_at_twice(self.file, part, offset + at as u64, ReadMode::Blocking) {
+                Ok(count) if count == part.len() => None,
+                Ok(_) => Some(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if is_media_error(&error) => Some(error),
+                Err(error) => return Err(error),
+            };
+            if let Some(error) = error {
+                part.fill(0);
+                let Some(skipped) = self.unreadable.as_mut().filter(|skipped| skipped.len() < SKIPPED_MAX) else {
+                    // A disk that fails as a whole may take seconds for each block.
+                    return Err(error);
+                };
+                skipped.insert(block, error);
+            }
+            at = stop;
+        }
+        Ok(())
+    }
+
     /// Returns `length` bytes from `offset`, or fewer at the end of the file. Reads the file only
     /// if the window does not have them.
     fn bytes(&mut self, offset: u64, length: u64) -> io::Result<&[u8]> {
@@ -131,8 +176,11 @@ impl<'a> Scanner<'a> {
             self.window.resize(wanted, 0);
             self.window_start = offset;
             // A failed read must not leave bytes of an earlier one in the window.
-            match self.file.read_at(&mut self.window, offset, ReadMode::Blocking) {
+            match read_at_twice(self.file, &mut self.window, offset, ReadMode::Blocking) {
                 Ok(count) if count == wanted => {}
+                odd if self.unreadable.is_some() && odd.as_ref().err().is_none_or(is_media_error) => {
+                    self.read_blocks(offset).inspect_err(|_| self.window.clear())?;
+                }
                 short => {
                     // The file is longer. To go on would mean to take readable data for lost.
                     self.window.clear();

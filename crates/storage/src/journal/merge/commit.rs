@@ -37,8 +37,10 @@ impl MergeJob {
         let stuck = {
             // With the writer's lock, no put is between its index entry and its counting.
             let _writer = core.writer.lock();
-            let has_live = |file: &&Arc<DataFile>| file.counters.live_records.load(Ordering::Acquire) > 0;
-            let stuck: Vec<_> = self.inputs.iter().filter(has_live).cloned().collect();
+            let must_stay = |file: &&Arc<DataFile>| {
+                file.counters.live_records.load(Ordering::Acquire) > 0 || file.may_hide_tombstones()
+            };
+            let stuck: Vec<_> = self.inputs.iter().filter(must_stay).cloned().collect();
             stuck.iter().for_each(|file| file.unmergeable.store(true, Ordering::Relaxed));
             stuck
         };
@@ -46,8 +48,9 @@ impl MergeJob {
             tracing::error!(
                 partition = core.partition,
                 file = %file.path().display(),
-                "current versions in it cannot be read: it is kept as it is"
+                "versions in it cannot be read: it is kept as it is"
             );
+            core.tell_unread_versions(&stuck)?;
             return Ok(None);
         }
         self.record_used_seq(core)?;

@@ -4,7 +4,7 @@ use super::job::MergeJob;
 use super::outputs::{BUFFER_BYTES, Move};
 use crate::backend::ReadMode;
 use crate::error::StorageError;
-use crate::fs::File;
+use crate::fs::{File, is_media_error, read_at_twice};
 use crate::journal::coding::{Compression, CompressionPoint, compress};
 use crate::journal::data_file::DataFile;
 use crate::journal::format::{
@@ -13,7 +13,6 @@ use crate::journal::format::{
 use crate::journal::index::{Entry, KeyIndex};
 use crate::journal::policy::JournalPolicy;
 use crate::journal::store::Core;
-use std::io;
 use std::sync::Arc;
 
 impl MergeJob {
@@ -77,14 +76,22 @@ impl MergeJob {
         let start = self.outputs.copies.bytes.len();
         self.outputs.copies.bytes.resize(start + size, 0);
         let record = &mut self.outputs.copies.bytes[start..];
-        let read = handle.read_at(record, u64::from(entry.position.offset), ReadMode::Blocking);
-        match read {
-            Ok(count) if count == size => reseal(record, header.meta_len() as usize, salt, at),
-            result => {
-                self.outputs.copies.bytes.truncate(start);
-                let short = io::Error::from(io::ErrorKind::UnexpectedEof);
-                return Err(input.io_error("read", result.err().unwrap_or(short)));
+        let offset = u64::from(entry.position.offset);
+        let failure = match read_at_twice(handle, record, offset, ReadMode::Blocking) {
+            Ok(count) if count == size => {
+                reseal(record, header.meta_len() as usize, salt, at);
+                None
             }
+            Ok(_) => Some(input.damaged(offset, "the file ends before the record does")),
+            Err(source) if is_media_error(&source) => {
+                Some(core.judge_media_error(Some(input.id), input.media_error(offset, source)))
+            }
+            Err(source) => Some(input.io_error("read", source)),
+        };
+        if let Some(error) = failure {
+            self.outputs.copies.bytes.truncate(start);
+            // The version stays where it is, and so does its file. The others are copied.
+            return if error.is_unreadable_version() { Ok(()) } else { Err(error) };
         }
         self.bytes_read += u64::from(header.body_len);
         self.outputs.copies.moves.push(Move { key, header: *header, from: Some(entry.position) });
@@ -108,7 +115,7 @@ impl MergeJob {
         }
         let meta_len = header.meta_len() as usize;
         let mut record = vec![0; header.total_len() as usize];
-        let read = handle.read_at(&mut record, u64::from(entry.position.offset), ReadMode::Blocking);
+        let read = read_at_twice(handle, &mut record, u64::from(entry.position.offset), ReadMode::Blocking);
         // A body that cannot be read or has a wrong checksum is copied unchanged, so the damage
         // stays detectable.
         if !matches!(read, Ok(count) if count == record.len()) {

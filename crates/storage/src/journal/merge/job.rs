@@ -119,10 +119,12 @@ impl MergeJob {
         let failed = |source: io::Error| input.io_error("read", source);
         let handle = core.shared.handles.get(input, ReadMode::Blocking).map_err(failed)?;
         let end = input.counters.length.load(Ordering::Acquire);
-        let mut scanner = Scanner::new(&*handle, input.salt, self.offset, end);
+        let mut scanner = Scanner::skipping_unreadable(&*handle, input.salt, self.offset, end);
         let stop = self.bytes_moved().saturating_add(allowed_bytes);
         while self.bytes_moved() < stop {
-            match scanner.next().map_err(failed)? {
+            let scanned = scanner.next().map_err(failed)?;
+            core.note_unread_blocks(input, scanner.take_unreadable())?;
+            match scanned {
                 None => return Ok(true),
                 Some(Scanned::Damage { offset, length }) => {
                     self.offset = offset + length;

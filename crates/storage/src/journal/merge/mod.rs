@@ -16,6 +16,7 @@ mod copying;
 mod job;
 mod outputs;
 mod select;
+mod unread;
 
 pub(super) use commit::ReplacedFiles;
 pub(super) use commit_file::remove_committed;

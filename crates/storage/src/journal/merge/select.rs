@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 pub(in crate::journal) struct FileSummary {
     pub(in crate::journal) id: u32,
     /// The file is closed and synced, and no merge has failed to read a part of it that is still
-    /// live.
+    /// live, or may have storage tombstones.
     pub(in crate::journal) mergeable: bool,
     pub(in crate::journal) bytes: u64,
     pub(in crate::journal) records: u64,
@@ -27,7 +27,7 @@ pub(in crate::journal) fn summarize(file: &DataFile, sealed: bool) -> FileSummar
     let live_records = counters.live_records.load(Ordering::Acquire);
     FileSummary {
         id: file.id,
-        mergeable: sealed && (live_records == 0 || !file.unmergeable.load(Ordering::Relaxed)),
+        mergeable: sealed && file.can_be_merged(),
         bytes: counters.length.load(Ordering::Relaxed),
         records: counters.records.load(Ordering::Relaxed),
         live_records,

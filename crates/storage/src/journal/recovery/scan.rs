@@ -4,7 +4,7 @@ use super::Recovery;
 use super::load_file::Hint;
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
-use crate::fs::{File, OpenMode};
+use crate::fs::{BLOCK_BYTES, File, OpenMode, is_media_error, read_at_twice};
 use crate::journal::data_file::{DataFile, data_path, hint_path, hint_temporary_path};
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::identity::run_before_has_failed;
@@ -29,6 +29,16 @@ struct ScanReport {
     damage: Vec<(u64, u64)>,
     /// Records with a corrupt body.
     corrupt_bodies: Vec<(u64, RecordHeader)>,
+    /// The offsets of the blocks that the disk does not give back.
+    unread: Vec<u64>,
+}
+
+impl ScanReport {
+    /// Whether the disk does not give back a part of a range. What was there is unknown, so it
+    /// counts as corruption, and stays in the file.
+    fn has_unread(&self, offset: u64, length: u64) -> bool {
+        self.unread.iter().any(|block| *block < offset + length && offset < block + BLOCK_BYTES)
+    }
 }
 
 impl<P: JournalPolicy> Recovery<'_, P> {
@@ -102,7 +112,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
     ) -> Result<ScanReport, StorageError> {
         let failed = |source: io::Error| file.io_error("read", source);
         let mut report = ScanReport { end: part.start, synced_to: part.start, ..ScanReport::default() };
-        let mut scanner = Scanner::new(handle, file.salt, part.start, part.end);
+        let mut scanner = Scanner::skipping_unreadable(handle, file.salt, part.start, part.end);
         while let Some(scanned) = scanner.next().map_err(failed)? {
             match scanned {
                 Scanned::Damage { offset, length } => report.damage.push((offset, length)),
@@ -116,6 +126,10 @@ impl<P: JournalPolicy> Recovery<'_, P> {
                     }
                 }
             }
+        }
+        for (offset, error) in scanner.take_unreadable() {
+            tracing::error!(file = %file.path().display(), offset, %error, "the disk does not give back a part of it");
+            report.unread.push(offset);
         }
         Ok(report)
     }
@@ -134,7 +148,9 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         let mut torn = 0;
         let synced_end = self.synced_end(file, report, extent);
         let was_synced = |offset: u64, length: u64| {
-            offset >= report.end && offset < synced_end || extent.covers(offset, length, report.synced_to)
+            report.has_unread(offset, length)
+                || offset >= report.end && offset < synced_end
+                || extent.covers(offset, length, report.synced_to)
         };
         if extent.has_record_beyond(length) {
             file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
@@ -148,7 +164,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
                 kept = kept.max(end);
             } else if is_corrupt {
                 // The version stays in the index: reads must fail rather than find nothing.
-                let mut scanner = Scanner::new(handle, file.salt, *offset, length);
+                let mut scanner = Scanner::skipping_unreadable(handle, file.salt, *offset, length);
                 self.load_scanned(file, &mut scanner, *offset, header, hint)?;
                 kept = kept.max(end);
                 tracing::error!(file = %file.path().display(), offset, "a stored version is damaged");
@@ -232,11 +248,19 @@ fn write_again(file: &DataFile, handle: &dyn File, part: Range<u64>) -> Result<(
     let mut offset = part.start;
     while offset < part.end {
         let wanted = usize::try_from(part.end - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let read = handle.read_at(&mut buffer[..wanted], offset, ReadMode::Blocking);
-        let read = read.map_err(|source| file.io_error("read", source))?;
-        if read == 0 {
-            break;
-        }
+        let read = match read_at_twice(handle, &mut buffer[..wanted], offset, ReadMode::Blocking) {
+            Ok(0) => break,
+            Err(source) if is_media_error(&source) && wanted as u64 > BLOCK_BYTES => {
+                buffer.truncate(BLOCK_BYTES as usize);
+                continue;
+            }
+            Err(source) if is_media_error(&source) => {
+                // What cannot be read was on the disk, or is lost.
+                offset += wanted as u64;
+                continue;
+            }
+            read => read.map_err(|source| file.io_error("read", source))?,
+        };
         handle.write_at(&buffer[..read], offset).map_err(|source| file.io_error("write", source))?;
         offset += read as u64;
     }

@@ -16,6 +16,7 @@ use crate::journal::shared::Shared;
 use crate::journal::snapshot::SnapshotTickets;
 use crate::journal::status::StoreCounters;
 use crate::journal::writer::Writer;
+use crate::unreadable::UnreadableNotifier;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,6 +47,7 @@ pub(crate) struct Core<P: JournalPolicy> {
     pub(in crate::journal) counters: StoreCounters,
     /// Called with the writer's lock held.
     pub(in crate::journal) drops: DropNotifier,
+    pub(in crate::journal) unreadable: UnreadableNotifier,
     /// Lost ranges that no open data file counts: the name of their file is lost too, or the file
     /// cannot be read at all.
     pub(in crate::journal) lost_ranges: AtomicU64,
@@ -102,6 +104,7 @@ impl<P: JournalPolicy> Core<P> {
             last_sync,
             counters: StoreCounters::default(),
             drops: DropNotifier::default(),
+            unreadable: UnreadableNotifier::default(),
             lost_ranges: AtomicU64::new(found.lost_ranges),
             torn_bytes: found.torn_bytes,
             now_secs,

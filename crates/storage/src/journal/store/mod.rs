@@ -24,6 +24,7 @@ use crate::drops::DropObserver;
 use crate::error::StorageError;
 use crate::fold::{Expired, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::unreadable::UnreadableObserver;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -78,6 +79,10 @@ impl<P: JournalPolicy> Backend for Store<P> {
 
     fn observe_drops(&self, observer: Arc<dyn DropObserver>) -> bool {
         self.core.drops.set(observer)
+    }
+
+    fn observe_unreadable(&self, observer: Arc<dyn UnreadableObserver>) {
+        self.core.unreadable.set(observer);
     }
 
     fn sync(&self, seq: u64) -> Result<(), StorageError> {

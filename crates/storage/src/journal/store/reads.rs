@@ -43,7 +43,8 @@ impl<P: JournalPolicy> Core<P> {
         let mut last = StorageError::Damaged { file: self.dir.clone(), offset: 0, what: "a data file is not there" };
         for _ in 0..READ_TRIES_MAX {
             let is_visible = |found: &IndexAnswer| !self.is_hidden(found.entry.expires_secs, expired);
-            let Some(found) = look()?.filter(is_visible) else { return Ok(None) };
+            let indexed = look().map_err(|error| self.unreadable_entry(error))?;
+            let Some(found) = indexed.filter(is_visible) else { return Ok(None) };
             let IndexAnswer { entry, head, body, attrs } = found;
             let body = body.filter(|_| wanted == Wanted::Whole);
             if let Some(head) = head.filter(|_| wanted == Wanted::Head || body.is_some()) {
@@ -62,11 +63,7 @@ impl<P: JournalPolicy> Core<P> {
                     last = StorageError::Io { op, path, source };
                 }
                 Err(error @ StorageError::WouldBlock) => return Err(error),
-                Err(error) => {
-                    self.counters.read_errors.fetch_add(1, Ordering::Relaxed);
-                    tracing::error!(partition = self.partition, %error, "a version cannot be read");
-                    return Err(error);
-                }
+                Err(error) => return Err(self.unreadable(Some(file.id), error)),
             }
         }
         // The files may be gone because the partition was dropped.
@@ -74,11 +71,33 @@ impl<P: JournalPolicy> Core<P> {
         Err(last)
     }
 
+    /// Tells the observer of a version that cannot be read, if that is what an error says.
+    pub(in crate::journal) fn tell_unreadable(&self, key: &[u8], error: &StorageError) {
+        if error.is_unreadable_version() {
+            self.unreadable.tell(key);
+        }
+    }
+
+    /// Counts a failed read of a version in a data file.
+    #[cold]
+    fn unreadable(&self, file_id: Option<u32>, error: StorageError) -> StorageError {
+        self.counters.read_errors.fetch_add(1, Ordering::Relaxed);
+        let error = self.judge_media_error(file_id, error);
+        tracing::error!(partition = self.partition, %error, "a version cannot be read");
+        error
+    }
+
+    /// Counts a failed read of an index on disk, if the entry of one key cannot be read.
+    fn unreadable_entry(&self, error: StorageError) -> StorageError {
+        if error.is_unreadable_version() { self.unreadable(None, error) } else { error }
+    }
+
     /// Continues to build the ordered index of keys and terms; true when it is complete.
     pub(in crate::journal) fn build_ordered_index(&self, count_max: usize) -> Result<bool, StorageError> {
         self.index.build_ordered_index(count_max, &|key, entry| {
             let look = || Ok(Some(IndexAnswer::of_entry(*entry)));
-            let read = self.read_with(key, ReadMode::Blocking, Wanted::Head, Expired::Hidden, look)?;
+            let read = self.read_with(key, ReadMode::Blocking, Wanted::Head, Expired::Hidden, look);
+            let read = read.inspect_err(|error| self.tell_unreadable(key, error))?;
             Ok(read.map(|read| read.stored.head).unwrap_or_default())
         })
     }

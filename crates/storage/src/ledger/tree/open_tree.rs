@@ -12,7 +12,7 @@ use super::limits::TreeShared;
 use crate::backend::LedgerStatus;
 use crate::backup::CutContent;
 use crate::error::{StorageError, io_error};
-use crate::fs::{FileSystem, RealFs, read_file};
+use crate::fs::{FileSystem, RealFs, is_media_error, read_file};
 use crate::journal::Compacted;
 use bytes::Bytes;
 use lsm_tree::config::{
@@ -150,8 +150,13 @@ impl Tree {
     }
 
     fn get_before(&self, key: &[u8], before: SeqNo) -> Result<Option<Bytes>, StorageError> {
-        let found = self.tree.get(key, before).map_err(|error| self.failed("read", error))?;
-        Ok(found.map(Bytes::from))
+        let look = || self.tree.get(key, before);
+        let found = match look() {
+            // A controller may get the bytes at the second try.
+            Err(error) if is_media(&error) => look(),
+            found => found,
+        };
+        Ok(found.map_err(|error| self.failed("read", error))?.map(Bytes::from))
     }
 
     /// Applies changes. Only one caller at a time; callers hold a lock anyway, because they read
@@ -183,14 +188,36 @@ impl Tree {
         to: Bound<&[u8]>,
         mut visit: impl FnMut(&[u8], Bytes) -> bool,
     ) -> Result<(), StorageError> {
+        let mut passed = None;
+        let scanned = match self.scan_once(view, (from, to), &mut passed, &mut visit) {
+            // A controller may get the bytes at the second try.
+            Err(error) if is_media(&error) => {
+                let last = passed.clone();
+                let from = last.as_deref().map_or(from, Bound::Excluded);
+                self.scan_once(view, (from, to), &mut passed, &mut visit)
+            }
+            scanned => scanned,
+        };
+        scanned.map_err(|error| self.failed("read", error))
+    }
+
+    /// Visits entries, and notes the last key that was visited.
+    fn scan_once(
+        &self,
+        view: &TreeView,
+        (from, to): (Bound<&[u8]>, Bound<&[u8]>),
+        passed: &mut Option<Slice>,
+        visit: &mut impl FnMut(&[u8], Bytes) -> bool,
+    ) -> lsm_tree::Result<()> {
         if is_empty(from, to) {
             return Ok(());
         }
         for item in self.tree.range::<&[u8], _>((from, to), view.before, None) {
-            let (key, value) = item.into_inner().map_err(|error| self.failed("read", error))?;
+            let (key, value) = item.into_inner()?;
             if !visit(&key, Bytes::from(value)) {
                 break;
             }
+            *passed = Some(key);
         }
         Ok(())
     }
@@ -232,6 +259,10 @@ impl Tree {
         match self.counting_tables(|watermark| self.tree.compact(self.compaction.clone(), watermark)) {
             // The damage is noted. Reads of the damaged part report it.
             Err(StorageError::Damaged { .. }) => return Ok(None),
+            Err(StorageError::Io { source, .. }) if is_media_error(&source) => {
+                self.note_damage(&source.to_string());
+                return Ok(None);
+            }
             result => result?,
         }
         let after = self.tree.current_version();
@@ -338,7 +369,7 @@ impl Tree {
     fn failed(&self, op: &'static str, error: lsm_tree::Error) -> StorageError {
         let what = error.to_string();
         let error = failed(&self.dir, op, error);
-        if matches!(error, StorageError::Damaged { .. }) {
+        if error.is_unreadable_version() {
             self.note_damage(&what);
         }
         error
@@ -349,11 +380,20 @@ fn damaged(dir: &Path) -> StorageError {
     StorageError::Damaged { file: dir.to_owned(), offset: 0, what: "the ledger in it is not what was written" }
 }
 
-/// Translates an error of the library. An error of the operating system may be temporary.
-/// Everything else is damage, and so is a missing file.
+/// Whether an error of the library says that the disk does not give bytes back.
+fn is_media(error: &lsm_tree::Error) -> bool {
+    matches!(error, lsm_tree::Error::Io(source) if is_media_error(source))
+}
+
+/// Translates an error of the library. An error of the operating system may be temporary, unless a
+/// read says that the disk does not give bytes back. Everything else is damage, and so is a missing
+/// file.
 fn failed(dir: &Path, op: &'static str, error: lsm_tree::Error) -> StorageError {
     use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
     match error {
+        lsm_tree::Error::Io(source) if op == "read" && is_media_error(&source) => {
+            StorageError::MediaError { file: dir.to_owned(), offset: 0, source }
+        }
         lsm_tree::Error::Io(source) if !matches!(source.kind(), InvalidData | NotFound | UnexpectedEof) => {
             StorageError::Io { op, path: dir.to_owned(), source }
         }
@@ -461,6 +501,18 @@ mod tests {
         }
         let tree = Tree::open(&dir.path().join("ledger"), &shared).unwrap();
         assert_eq!(tree.get(b"lost").unwrap(), None);
+    }
+
+    /// An error of a write says nothing about what was read.
+    #[test]
+    fn what_the_disk_does_not_give_back_cannot_be_read() {
+        let of = |op, code| failed(Path::new("d"), op, lsm_tree::Error::Io(io::Error::from_raw_os_error(code)));
+        let eio = rustix::io::Errno::IO.raw_os_error();
+        assert!(matches!(of("read", eio), StorageError::MediaError { .. }));
+        assert!(of("read", eio).is_unreadable_version());
+        for (op, code) in [("write", eio), ("read", rustix::io::Errno::MFILE.raw_os_error())] {
+            assert!(matches!(of(op, code), StorageError::Io { .. }), "{op} {code}");
+        }
     }
 
     #[test]
