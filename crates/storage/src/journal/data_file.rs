@@ -168,7 +168,8 @@ impl DataFile {
     /// must be kept.
     pub(super) fn can_be_merged(&self) -> bool {
         let has_live = self.counters.live_records.load(Ordering::Acquire) > 0;
-        !(has_live && self.unmergeable.load(Ordering::Relaxed)) && !self.may_hide_tombstones()
+        let is_stuck = has_live && self.unmergeable.load(Ordering::Relaxed);
+        !is_stuck && !self.may_hide_tombstones()
     }
 
     /// Whether the part that the disk did not give back may have storage tombstones.
