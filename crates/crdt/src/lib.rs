@@ -24,6 +24,7 @@ mod clock;
 mod codec;
 mod counter;
 mod deferred;
+mod deliberate_faults;
 mod delta;
 mod dot;
 mod dot_map;
@@ -45,6 +46,8 @@ mod testing;
 pub use change::Change;
 pub use clock::Clock;
 pub use counter::{Counter, CounterDelta};
+#[cfg(feature = "deliberate-faults")]
+pub use deliberate_faults::ignore_older_assignments;
 pub use delta::Delta;
 pub use dot::Dot;
 pub use error::{Absent, BadBytes, CannotMerge, MissingPast, Refusal};

@@ -20,7 +20,7 @@ const PAUSE_MS_MAX: u64 = 2_000;
 /// How many faults begin at once at the beginning.
 const AT_ONCE: usize = 3;
 /// How far a clock jumps, in microseconds.
-const JUMP_US: i64 = 7_200_000_000;
+pub(crate) const JUMP_US: i64 = 7_200_000_000;
 
 /// How many of 1,000 messages straggle also without a fault.
 const STRAGGLING_ALWAYS: u64 = 10;

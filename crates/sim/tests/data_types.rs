@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use ombak_crdt::ignore_older_assignments;
 use ombak_kv::{BrokenRule, break_rule};
 use ombak_sim::{FaultKind, run_typed_seed};
 
@@ -56,6 +57,20 @@ fn an_addition_to_a_value_without_its_past_is_found() {
     });
     println!("{found:?}");
     assert!(found.is_some(), "no seed has noticed an addition without its past");
+}
+
+/// A register then shows an older value than the one that was acknowledged last.
+#[test]
+fn an_assignment_that_is_ignored_because_a_clock_went_back_is_found() {
+    let found = (1..=200).find_map(|seed| {
+        ignore_older_assignments(true);
+        let report = run_typed_seed(seed);
+        ignore_older_assignments(false);
+        report.violation.map(|violation| (seed, violation))
+    });
+    println!("{found:?}");
+    let (_, violation) = found.expect("no seed has noticed an assignment that was ignored");
+    assert!(violation.contains("was assigned and acknowledged last"), "{violation}");
 }
 
 /// The events of two different changes then have one name, so one of the changes is lost.

@@ -5,6 +5,7 @@ use super::fields::Fields;
 use super::removal::{Removal, Target};
 use super::{FieldOp, MAP_DEPTH_MAX, MapDelta, MapOp};
 use crate::counter::Tally;
+use crate::deliberate_faults::older_assignments_are_ignored;
 use crate::dot_map::{DotMap, Dots};
 use crate::field::Field;
 use crate::members::Members;
@@ -131,12 +132,18 @@ impl<'a> Plan<'a> {
         *tallies = others.chain([(self.dot.clone(), tally)]).collect();
     }
 
-    /// Assigns a value, unless the register has one that is not older. The value that stays comes
-    /// under the new dot.
+    /// Assigns a value, with a time that is later than that of every value that the register has
+    /// here. Otherwise an acknowledged assignment would have no effect after a clock went back.
     fn assign(&self, value: &Bytes, time_us: u64, values: &mut DotMap<Assignment>) {
-        let new = Assignment { time_us, value: value.clone() };
-        let winner = winner(values).filter(|known| known.time_us >= time_us).cloned().unwrap_or(new);
-        *values = DotMap::of(self.dot.clone(), winner);
+        let newest = winner(values);
+        let assigned = match newest {
+            Some(newest) if older_assignments_are_ignored() && newest.time_us >= time_us => newest.clone(),
+            _ => {
+                let after = newest.map_or(0, |newest| newest.time_us.saturating_add(1));
+                Assignment { time_us: time_us.max(after), value: value.clone() }
+            }
+        };
+        *values = DotMap::of(self.dot.clone(), assigned);
     }
 
     fn set(&mut self, ops: &[SetOp], base: Option<&Members>, parts: &mut Members) -> Result<(), Refusal> {

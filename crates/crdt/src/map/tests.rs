@@ -69,16 +69,26 @@ fn a_counter_that_was_raised_concurrently_stays_whole() {
 }
 
 #[test]
-fn an_older_assignment_is_ignored_and_still_keeps_the_field() {
+fn an_assignment_replaces_what_is_there_also_after_the_clock_went_back() {
     let register = field("r", FieldType::Register);
     let assign = |value: &'static str, time_us| {
         MapOp::Update(register.clone(), FieldOp::Register { value: value.into(), time_us })
     };
-    let map = updated(&Map::new(), 0, &[assign("new", 9)], None);
-    for (value, time_us, expected) in [("old", 8, "new"), ("same", 9, "new"), ("newer", 10, "newer")] {
-        let map = updated(&map, 0, &[assign(value, time_us)], None);
-        assert_eq!(map.value(), [(register.clone(), FieldValue::Register(bytes(expected)))]);
+    let shown = |map: &Map| match &map.value()[..] {
+        [(_, FieldValue::Register(value))] => value.clone(),
+        other => panic!("{other:?}"),
+    };
+    let map = updated(&Map::new(), 0, &[assign("first", 9)], None);
+    for (value, time_us) in [("earlier", 8), ("same", 9), ("later", 10), ("much later", u64::MAX)] {
+        let one = updated(&map, 0, &[assign(value, time_us)], None);
+        assert_eq!(shown(&one), value);
+        assert_eq!(shown(&updated(&one, 1, &[assign("second", 1)], None)), "second");
     }
+    assert_eq!(shown(&updated(&map, 0, &[assign("one", 1), assign("two", 1)], None)), "two", "in one request");
+    // A concurrent assignment whose time lies between hides neither.
+    let mut both = updated(&map, 0, &[assign("earlier", 5)], None);
+    both.merge(&updated(&Map::new(), 1, &[assign("between", 7)], None));
+    assert_eq!(shown(&both), "earlier");
 }
 
 #[test]

@@ -8,12 +8,16 @@
 //! client had seen it. Nothing is there that nobody has added. One set is deleted at times. What
 //! the client of a deletion had not seen stays; what was removed from this set may come back.
 //!
+//! At last clocks jump, and each assignment to a register that reaches all replicas must show
+//! (`registers.rs`).
+//!
 //! The faults destroy no acknowledged change: a change is acknowledged when two nodes have it on
 //! their disks, and only one node loses what it has.
 
 mod client;
 mod expected;
 mod key;
+mod registers;
 
 pub(crate) use key::TypedKind;
 
@@ -125,7 +129,7 @@ fn run_in_world(seed: u64, made: &Made) -> TypedReport {
     let clients = Clients { world: world.clone(), cluster: cluster.clone(), oracle: oracle.clone(), counts, rush };
     let padding = if grows { PADDING } else { "" };
     let run = TypedRun { clients, expected: Arc::default(), padding };
-    let ended = world.run(RUN_LIMIT, run.clone().all(nemesis.clone()));
+    let ended = world.run(RUN_LIMIT, run.clone().all(nemesis.clone(), seed));
     let broken = oracle.lock().violation.as_ref().map(ToString::to_string);
     cluster.lock().end();
     let expected = run.expected.lock();
@@ -147,7 +151,7 @@ fn run_in_world(seed: u64, made: &Made) -> TypedReport {
 }
 
 impl TypedRun {
-    async fn all(self, nemesis: Nemesis) -> Result<(), String> {
+    async fn all(self, nemesis: Nemesis, seed: u64) -> Result<(), String> {
         let world = &self.clients.world;
         let runtime = world.runtime(OUTSIDE);
         starting::form(&self.clients.cluster).await.map_err(|error| error.to_string())?;
@@ -167,7 +171,7 @@ impl TypedRun {
         for key in TypedKey::all() {
             self.check(key).await?;
         }
-        Ok(())
+        registers::check(&self, seed).await
     }
 
     /// Checks the value of a key that all nodes agree about.

@@ -158,11 +158,8 @@ impl Request<'_> {
                 self.write(at, Wrote::Counted(self.replica, sum));
             }
             FieldOp::Register { value, time_us } => {
-                let (time_us, value) = match self.known.assigned(&at) {
-                    Some(known) if known.0 >= *time_us => known,
-                    _ => (*time_us, value.clone()),
-                };
-                self.write(at, Wrote::Assigned(time_us, value));
+                let after = self.known.assigned(&at).map_or(0, |(known_us, _)| known_us + 1);
+                self.write(at, Wrote::Assigned(after.max(*time_us), value.clone()));
             }
             FieldOp::Flag(true) => self.write(at, Wrote::Enabled),
             FieldOp::Flag(false) => self.remove(at, Removed::Flag),
