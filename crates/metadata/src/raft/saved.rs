@@ -10,8 +10,10 @@ use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How far a log is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How far a log is. The order is that of the life of one log: terms only rise, and within one term
+/// the log only grows. A new term may begin with a shorter log, because a new leader takes back
+/// entries that were not committed. So indexes compare only within one term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogProgress {
     /// The term of the last vote.
     pub term: u64,
@@ -21,8 +23,8 @@ pub struct LogProgress {
 
 impl LogProgress {
     /// Whether a log that is so far lacks something that another node has seen in it.
-    pub const fn is_behind(self, seen: Self) -> bool {
-        self.term < seen.term || self.index < seen.index
+    pub fn is_behind(self, seen: Self) -> bool {
+        self < seen
     }
 }
 
@@ -81,4 +83,18 @@ struct Description {
 
 fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|e| format!("is damaged ({e})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes_compare_only_within_one_term() {
+        let progress = |(term, index)| LogProgress { term, index };
+        let is_behind = |own, seen| progress(own).is_behind(progress(seen));
+        assert!(!is_behind((4, 10), (3, 12)), "the leader of term 4 took back what was not committed");
+        assert!(is_behind((3, 12), (4, 10)));
+        assert!(is_behind((3, 10), (3, 12)) && !is_behind((3, 12), (3, 12)) && !is_behind((3, 13), (3, 12)));
+    }
 }
