@@ -287,25 +287,18 @@ class Namespaces(World):
         self.filler(number).unlink(missing_ok=True)
 
 
-# What has to be done before the stores of another node may be wiped. Clients that delete keys leave
-# tombstones all the time, so waiting for these would never end.
-OPEN_WHILE_CLIENTS_WRITE = ("partitions_with_hints", "owed_marks", "filling_classes", "transfers")
-
-
 def wait_until_settled(member, seconds, clients_write):
     """Waits until everything lies where it belongs, and unless clients write, until nothing waits to be
-    reaped. Returns when the last question began and when its answer came."""
+    reaped: clients that delete keys leave tombstones all the time. Returns when the last question began
+    and when its answer came."""
     deadline = time.monotonic() + seconds
     while True:
         began = time.monotonic()
         answer = json.loads(member.admin("cluster", "settled", "--json", statuses=(0, 1)))
-        is_settled = answer["settled"]
-        if clients_write:
-            is_settled = all(of["up"] and not any(of[what] for what in OPEN_WHILE_CLIENTS_WRITE) for of in answer["members"])
-        if is_settled:
+        if answer["settled"] and (clients_write or answer["reaped"]):
             return began, time.monotonic()
         if time.monotonic() > deadline:
-            raise Refused(f"after {seconds} s: {answer['members']}")
+            raise Refused(f"after {seconds} s: {answer}")
         time.sleep(0.2)
 
 

@@ -83,15 +83,16 @@ class Member(cluster.Member):
 
 
 class Cluster:
-    """Nodes that are one cluster: a context manager. `settings` are added to every configuration."""
+    """Nodes that are one cluster: a context manager. `settings` are added to every configuration. Nodes
+    are numbered from 1, unless other numbers are given."""
 
-    def __init__(self, count, network, settings=None):
+    def __init__(self, count, network, settings=None, numbers=None):
         self.files = tempfile.TemporaryDirectory(prefix="ombak-cluster-")
         self.directory = Path(self.files.name)
         cluster.make_secret(self.directory / cluster.SECRET)
         ports = free_ports(3)
         self.nodes = [Member(self.directory, number, f"{network}.{number}", ports, settings or {})
-                      for number in range(1, count + 1)]
+                      for number in numbers or range(1, count + 1)]
 
     def __enter__(self):
         try:

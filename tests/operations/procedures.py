@@ -7,6 +7,7 @@ its place. A command that shows something is repeated until it prints what the d
 take their time. Clients write before and during all procedures, and nothing may be lost.
 
 Usage: procedures.py"""
+import json
 import random
 import re
 import subprocess
@@ -28,8 +29,10 @@ NODES = 3
 NETWORK = "127.0.6"
 WAIT_SECONDS_MAX = 120
 KEYS = 300
+# The buckets with three and with two copies of each key.
+BUCKETS = ("procedures", "two-copies")
 # What only shows something may be asked again.
-SHOWS = ("transfers", "member-status", "ringready")
+SHOWS = ("transfers", "member-status", "ringready", "settled")
 # What is done before a procedure, and which nodes have ended after it.
 ADDED = {"## Adding a node": 4, "## Replacing a node that runs": 5, "## Replacing a node that is lost": 6}
 LEFT = {"## Replacing a node that runs": 2, "## Removing a node that runs": 4}
@@ -38,9 +41,9 @@ HEADINGS = ["## Adding a node", "## Replacing a node that runs", "## Removing a 
             "## Replacing a node that is lost", "## Removing a node that is lost"]
 
 
-def documented(heading):
+def documented(heading, further=0):
     """The commands of a procedure: the number of the node, if it is said, the words, and the lines that
-    it prints."""
+    it prints. The cluster has some further nodes, which the document does not mention."""
     section = DOCUMENT.read_text().partition(heading + "\n")[2].partition("\n## ")[0]
     found = []
     for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
@@ -51,11 +54,12 @@ def documented(heading):
             else:
                 found[-1][2].append(line)
     assert found, f"{DOCUMENT} has no commands under {heading!r}"
-    return [(number, words, pattern(lines)) for number, words, lines in found]
+    return [(number, words, pattern(lines, further)) for number, words, lines in found]
 
 
-def pattern(lines):
+def pattern(lines, further):
     """What a command prints, with `...` for any text. Empty lines do not matter."""
+    lines = [re.sub(r"^Valid:(\d+)", lambda count: f"Valid:{int(count[1]) + further}", line) for line in lines]
     text = "\n".join(".*".join(map(re.escape, line.split("..."))) for line in lines)
     return re.compile(text.replace("\n.*\n", "\n(?:.*\n)?"), re.DOTALL)
 
@@ -63,25 +67,27 @@ def pattern(lines):
 class Writer(threading.Thread):
     """Writes keys through the nodes that are there, and notes what was acknowledged."""
 
-    def __init__(self, addresses):
+    def __init__(self, addresses, pause_seconds):
         super().__init__(daemon=True)
-        self.addresses, self.over = addresses, threading.Event()
+        self.addresses, self.pause_seconds, self.over = addresses, pause_seconds, threading.Event()
         self.acknowledged, self.tried, self.broken = {}, 0, None
 
     def run(self):
         try:
             while not self.over.is_set():
                 self.write(f"during-{self.tried}")
-                self.over.wait(0.02)
+                self.over.wait(self.pause_seconds)
         except Exception as error:  # noqa: BLE001: a writer that ends must not go unnoticed.
             self.broken = error
 
     def write(self, key):
+        """Writes the key into the next bucket."""
         self.tried += 1
+        bucket = BUCKETS[self.tried % len(BUCKETS)]
         node = Requests(random.choice(self.addresses()), "default")
         try:
-            node.put("procedures", key, f"value {key}")
-            self.acknowledged[key] = f"value {key}"
+            node.put(bucket, key, f"value {key}")
+            self.acknowledged[bucket, key] = f"value {key}"
         except NoAnswer:
             pass
         finally:
@@ -89,11 +95,15 @@ class Writer(threading.Thread):
 
 
 class Procedures:
+    # The number of nodes that the document does not mention.
+    further = 0
+    pause_seconds = 0.02
+
     def __init__(self, cluster):
         self.cluster = cluster
         self.nodes = {node.number: node for node in cluster.nodes}
         self.serving = dict(self.nodes)
-        self.writer = Writer(lambda: [node.http for node in self.serving.values()])
+        self.writer = Writer(lambda: [node.http for node in self.serving.values()], self.pause_seconds)
         self.failed = []
 
     def here(self, word):
@@ -125,8 +135,8 @@ class Procedures:
         leaver = LEFT.get(heading)
         if leaver:
             self.serving.pop(leaver)
-        for number, words, printed in documented(heading):
-            node = self.nodes[number] if number else min(self.serving.values(), key=lambda node: node.number)
+        for number, words, printed in documented(heading, self.further):
+            node = self.nodes[number] if number else self.any_node()
             self.command(node, [self.here(word) for word in words], printed)
         if leaver:
             status = self.nodes[leaver].process.wait(WAIT_SECONDS_MAX)
@@ -136,6 +146,10 @@ class Procedures:
         self.settle(heading)
         print(f"{heading}: {time.monotonic() - began:.1f} s", flush=True)
 
+    def any_node(self):
+        """The node on which the commands run that any member can carry out."""
+        return min(self.serving.values(), key=lambda node: node.number)
+
     def command(self, node, words, printed):
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while True:
@@ -143,14 +157,15 @@ class Procedures:
             said = self.there(out or error)
             if printed.fullmatch(said):
                 return
-            if words[1] not in SHOWS or time.monotonic() > deadline:
+            if not set(SHOWS) & set(words) or time.monotonic() > deadline:
                 self.check(f"`{' '.join(words)}` at node {node.number}", said, printed.pattern)
                 return
             time.sleep(0.2)
 
     def settle(self, heading):
-        node = min(self.serving.values(), key=lambda node: node.number)
-        code, out, _ = node.run("admin", "cluster", "settled", "--wait", WAIT_SECONDS_MAX)
+        # What the document waited for is that the change has ended.
+        self.check(f"{heading}: the ring changes no more", self.any_node().json("admin", "transfers")["ring_change"], None)
+        code, out, _ = self.any_node().run("admin", "cluster", "settled", "--reaped", "--wait", WAIT_SECONDS_MAX)
         self.check(f"{heading}: everything settles", code, 0)
         if code:
             print(out)
@@ -164,9 +179,9 @@ class Procedures:
         """Reads what was acknowledged from all replicas, through each node."""
         for node in self.serving.values():
             requests = Requests(node.http, "default")
-            for key, value in self.writer.acknowledged.items():
+            for (bucket, key), value in self.writer.acknowledged.items():
                 try:
-                    found = requests.get("procedures", key, r="all")
+                    found = requests.get(bucket, key, r="all")
                     if found is None or found.values != [value]:
                         self.check(f"{key} at node {node.number}", found and found.values, [value])
                 except NoAnswer as error:
@@ -174,25 +189,35 @@ class Procedures:
             requests.close()
 
 
+def carry_out_all(procedures, headings):
+    """Carries out procedures while a client writes, and reads in the end what was acknowledged. Returns
+    the exit code."""
+    writer = procedures.writer
+    props = json.dumps({"props": {"n_val": 2}}).encode()
+    path = f"/types/default/buckets/{BUCKETS[1]}/props"
+    status, _ = procedures.any_node().request("PUT", path, props, {"Content-Type": "application/json"})
+    procedures.check("two copies are set", status, 204)
+    for number in range(KEYS):
+        writer.write(f"before-{number}")
+    writer.start()
+    for heading in headings:
+        procedures.carry_out(heading)
+    writer.over.set()
+    writer.join()
+    if writer.broken is not None:
+        procedures.check("the writer", repr(writer.broken), None)
+    procedures.check_values()
+    print(f"{len(writer.acknowledged)} of {writer.tried} writes were acknowledged")
+    if procedures.failed:
+        procedures.cluster.print_logs()
+    failed = len(procedures.failed)
+    print(f"{len(headings) - min(len(headings), failed)} passed, {failed} failed")
+    return 1 if failed else 0
+
+
 def main():
     with Cluster(NODES, NETWORK, {"logger.level": "warning"}) as cluster:
-        procedures = Procedures(cluster)
-        writer = procedures.writer
-        for number in range(KEYS):
-            writer.write(f"before-{number}")
-        writer.start()
-        for heading in HEADINGS:
-            procedures.carry_out(heading)
-        writer.over.set()
-        writer.join()
-        if writer.broken is not None:
-            procedures.check("the writer", repr(writer.broken), None)
-        procedures.check_values()
-        print(f"{len(writer.acknowledged)} of {writer.tried} writes were acknowledged")
-        if procedures.failed:
-            cluster.print_logs()
-    print(f"{len(HEADINGS) - min(len(HEADINGS), len(procedures.failed))} passed, {len(procedures.failed)} failed")
-    return 1 if procedures.failed else 0
+        return carry_out_all(Procedures(cluster), HEADINGS)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def members(node, command="transfers"):
 
 
 def settle(cluster, check, what):
-    code, out, _ = cluster.nodes[0].run("admin", "cluster", "settled", "--wait", 60)
+    code, out, _ = cluster.nodes[0].run("admin", "cluster", "settled", "--reaped", "--wait", 60)
     check(f"{what}: everything settles", (code, out),
           (0, "TRUE Everything lies where it belongs, and nothing waits to be reaped"))
 
@@ -153,8 +153,8 @@ def tombstones(cluster, check):
     before = total(cluster, "ombak_reaping_removed")
     for number in range(DELETED):
         check(f"key {number} is deleted", one.request("DELETE", f"{BUCKET}/{number}")[0], 204)
-    code, out, _ = one.run("admin", "cluster", "settled", "--json")
-    check("tombstones wait", (code, '"settled":false' in out), (1, True))
+    code, out, _ = one.run("admin", "cluster", "settled", "--reaped", "--json")
+    check("tombstones wait", (code, '"reaped":false' in out), (1, True))
     check.holds("settled", one.run("admin", "cluster", "settled")[1], "tombstones or expired values to reap")
     settle(cluster, check, "after deletes")
     check.comes("each primary removed them", lambda: total(cluster, "ombak_reaping_removed") - before, 3 * DELETED)

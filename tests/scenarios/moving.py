@@ -30,7 +30,7 @@ def wait_until_changed(world, through, wanted):
         wait_for("the end of the change", lambda: ring_change(world[number]) is None, CHANGE_SECONDS_MAX)
         wait_for("the agreement about the ring", world[number].agrees, CHANGE_SECONDS_MAX)
     equal(sum(count for _, count in shares(member).values()), 16, "the partitions together")
-    member.admin("cluster", "settled", "--wait", str(CHANGE_SECONDS_MAX))
+    member.admin("cluster", "settled", "--reaped", "--wait", str(CHANGE_SECONDS_MAX))
 
 
 def wait_until_ended(world, number):
@@ -182,7 +182,7 @@ def verify_2i_handoff():
         with Watch([world[1], world[2], world[4]], ask_all):
             world.start(3)
             world.wait_all_up()
-            world[1].admin("cluster", "settled", "--wait", str(CHANGE_SECONDS_MAX))
+            world[1].admin("cluster", "settled", "--reaped", "--wait", str(CHANGE_SECONDS_MAX))
         ask_all(world[3])
         with Watch([world[1], world[3], world[4]], ask_all):
             world[2].admin("cluster", "leave")

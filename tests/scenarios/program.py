@@ -50,7 +50,7 @@ def gh_riak_core_154():
         for number in (1, 2, 3, 4):
             world.start(number)
         world.wait_all_up()
-        world[1].admin("cluster", "settled", "--wait", "60")
+        world[1].admin("cluster", "settled", "--reaped", "--wait", "60")
         # The others are gone, so node 4 shows what it has itself.
         for number in (1, 2, 3):
             world.kill(number)

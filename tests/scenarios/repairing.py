@@ -51,7 +51,7 @@ def partition_repair():
                 world.kill(sender)
                 world.start(sender)
             world.wait_all_up()
-            world[number].admin("cluster", "settled", "--wait", str(CHANGE_SECONDS_MAX))
+            world[number].admin("cluster", "settled", "--reaped", "--wait", str(CHANGE_SECONDS_MAX))
             for member in world.all():
                 equal(keys_of(member), before[member.number], f"the keys of node {member.number} after partition {partition} of {number}")
         check_alone(world, 3)

@@ -16,7 +16,7 @@ OLD_PROGRAM = os.environ.get("OMBAK_OLD_PROGRAM")
 SPEAKS = "cluster.speaks"
 # Tombstones that were to be reaped by a node which has restarted meanwhile are reaped by another
 # primary a minute later.
-SETTLED = ("cluster", "settled", "--wait", "80")
+SETTLED = ("cluster", "settled", "--reaped", "--wait", "80")
 OLDER = re.compile("An earlier version of ombak runs on ([^:]+): upgrade it there first.")
 # How long nodes may take to learn what another one can do.
 LEARNED_SECONDS_MAX = 60

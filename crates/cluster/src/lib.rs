@@ -35,9 +35,9 @@ pub mod wire;
 pub use capabilities::Speaks;
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
-    ActiveTransfer, ClusterError, ClusterFacts, Feature, FillingClass, MemberChange, MemberFacts, MemberNode,
+    ActiveTransfer, ClusterError, ClusterFacts, Feature, FillingClass, Losses, MemberChange, MemberFacts, MemberNode,
     MemberParts, MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown,
-    RingChangeFacts, RingObstacle, RingReady, TransferChange, Unsettled, UnsettledCounts, Whom,
+    RingChangeFacts, RingObstacle, RingReady, Settlement, TransferChange, Unfinished, Unsettled, UnsettledCounts, Whom,
 };
 pub use members::{ClusterPeers, Member};
 pub use membership::Detection;

@@ -33,7 +33,10 @@ pub enum ClusterCommand {
     /// Plans the staged changes.
     Plan,
     /// Carries out the plan that was shown last.
-    Commit,
+    Commit {
+        /// Whether it is carried out also if it destroys data.
+        accept_loss: bool,
+    },
     /// Drops the staged changes.
     Clear,
     /// Marks a member, given by its name, as down.
@@ -134,6 +137,13 @@ struct Replacement {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Commit {
+    #[serde(default)]
+    accept_loss: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Placed {
     location: String,
     node: Option<String>,
@@ -207,7 +217,11 @@ pub(super) fn command(is_post: bool, action: &[u8], body: &[u8]) -> Result<Clust
             ClusterCommand::Location { location, node }
         }
         (true, b"plan") => ClusterCommand::Plan,
-        (true, b"commit") => ClusterCommand::Commit,
+        (true, b"commit") if body.is_empty() => ClusterCommand::Commit { accept_loss: false },
+        (true, b"commit") => {
+            let Commit { accept_loss } = parsed(body, r#"{"accept_loss": true} or empty"#)?;
+            ClusterCommand::Commit { accept_loss }
+        }
         (true, b"clear") => ClusterCommand::Clear,
         (true, b"down") => ClusterCommand::Down(node()?),
         (false, b"status") => ClusterCommand::Status,
@@ -267,6 +281,11 @@ mod tests {
         assert_eq!(command(true, b"location", br#"{"location":"r 1"}"#), Ok(expected(None)));
         assert_eq!(command(true, b"location", br#"{"location":"r 1","node":"a@h"}"#), Ok(expected(Some("a@h"))));
         assert!(matches!(command(true, b"location", br#"{"node":"a@h"}"#), Err(AdminError::BadRequest(_))));
+        let commit = |accept_loss| Ok(ClusterCommand::Commit { accept_loss });
+        assert_eq!(command(true, b"commit", b""), commit(false));
+        assert_eq!(command(true, b"commit", b"{}"), commit(false));
+        assert_eq!(command(true, b"commit", br#"{"accept_loss":true}"#), commit(true));
+        assert!(matches!(command(true, b"commit", br#"{"accept":true}"#), Err(AdminError::BadRequest(_))));
         let body = br#"{"direction":"both","enabled":false,"all":true}"#;
         let members = ForMembers::All;
         let expected = ClusterCommand::SetHandoff { direction: HandoffDirection::Both, enabled: false, members };

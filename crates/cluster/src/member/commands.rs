@@ -2,6 +2,7 @@
 
 use super::error::ClusterError;
 use super::features::Feature;
+use super::losses::Losses;
 use super::member_node::{Inner, MemberNode};
 use super::staged::{Staged, View, removed_by};
 use ombak_kv::Holdings;
@@ -10,7 +11,7 @@ use ombak_ring::staging::{self, Change, CommitRefusal, MemberStatus as StagedSta
 use ombak_ring::{Location, RingVersion};
 use ombak_runtime::RuntimeExt;
 use ombak_types::NodeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,11 +114,29 @@ impl MemberNode {
         Ok(Some(PlanShown { plan, names: view.names() }))
     }
 
+    /// What the removals by force in a plan would destroy, as far as is known now.
+    pub async fn losses(&self, plan: &Plan) -> Result<Losses, ClusterError> {
+        let removed: BTreeSet<NodeId> = removed_by(plan.changes()).collect();
+        if removed.is_empty() {
+            return Ok(Losses::default());
+        }
+        Ok(self.inner.losses(&self.inner.view().await?, &removed).await)
+    }
+
     /// Carries out the plan that was shown last. If nodes only join or get a location, and no
     /// member holds an object, every member follows the new ring when this returns, or the
     /// metadata will tell it. Otherwise the change begins, and homes get the new ring by steps
-    /// while requests go on.
+    /// while requests go on. It is refused if it would destroy data.
     pub async fn commit(&self) -> Result<(), ClusterError> {
+        self.commit_if(Loss::Refused).await
+    }
+
+    /// As [`Self::commit`], also if it destroys data.
+    pub async fn commit_accepting_loss(&self) -> Result<(), ClusterError> {
+        self.commit_if(Loss::Accepted).await
+    }
+
+    async fn commit_if(&self, loss: Loss) -> Result<(), ClusterError> {
         let inner = &self.inner;
         let view = inner.view().await?;
         let (staged, shown) = (view.staged()?, super::staged::shown_plan(&view.metadata));
@@ -126,6 +145,9 @@ impl MemberNode {
             let text = refusal.text(|never| match *never {});
             ClusterError::refused(if refusal == CommitRefusal::PlanChanged { view.with_obstacles(text) } else { text })
         })?;
+        if loss == Loss::Refused {
+            inner.refuse_loss(&view, plan).await?;
+        }
         let is_simple = |change: &Change| matches!(change, Change::Join { .. } | Change::SetLocation { .. });
         let may_be_at_once = staged.changes().iter().all(is_simple) && view.placement.is_settled();
         if !may_be_at_once || !inner.is_empty_everywhere().await {
@@ -202,7 +224,24 @@ impl MemberNode {
     }
 }
 
+/// Whether a commit may destroy data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    Refused,
+    Accepted,
+}
+
 impl Inner {
+    /// Refuses a plan whose removals by force would destroy data.
+    async fn refuse_loss(self: &Arc<Self>, view: &View, plan: &Plan) -> Result<(), ClusterError> {
+        let removed: BTreeSet<NodeId> = removed_by(plan.changes()).collect();
+        let losses = self.losses(view, &removed).await;
+        match losses.is_any() {
+            true => Err(ClusterError::DestroysData(Box::new(losses))),
+            false => Ok(()),
+        }
+    }
+
     async fn is_empty_everywhere(self: &Arc<Self>) -> bool {
         self.who_is_not_empty(Holdings::Everything, None, self.question_deadline()).await.is_empty()
     }

@@ -1,5 +1,6 @@
 //! Why a change of the cluster is refused, or did not happen.
 
+use super::losses::Losses;
 use ombak_kv::buckets::Undecided;
 use ombak_metadata::state::Refusal as MetadataRefusal;
 use ombak_metadata::{LogError, ProposeError, StartError};
@@ -12,6 +13,9 @@ pub enum ClusterError {
     /// The cluster refuses it in its present state.
     #[error("{0}")]
     Refused(String),
+    /// It would destroy data, and the operator has not accepted that.
+    #[error("Failed: nothing was committed.\n{}", .0.text())]
+    DestroysData(Box<Losses>),
     /// The metadata refuses it.
     #[error("{0}")]
     Undecided(#[from] ProposeError),

@@ -5,12 +5,11 @@ use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
 use super::ring_change_facts::RingChangeFacts;
 use futures_util::future::join_all;
-use ombak_kv::{Holdings, Settled};
+use ombak_kv::Holdings;
 use ombak_metadata::state::{MemberStatus, TypeName};
 use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_ring::{Location, Ring, RingVersion};
 use ombak_types::NodeId;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -58,76 +57,7 @@ pub struct ClusterFacts {
     pub members: Vec<MemberFacts>,
 }
 
-/// What a member has still to bring to where it belongs, or to remove.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unsettled {
-    /// The name of the member.
-    pub member: String,
-    /// The counts; `None` if the member did not answer.
-    pub counts: Option<UnsettledCounts>,
-}
-
-/// The counts of what a member has still to bring to where it belongs, or to remove.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnsettledCounts {
-    /// Partitions that may hold copies for other nodes.
-    pub partitions_with_hints: u64,
-    /// Classes and peers that missed writes.
-    pub owed_marks: u64,
-    /// Classes that may lack something.
-    pub filling_classes: u64,
-    /// Transfers under way or ordered.
-    pub transfers: u64,
-    /// Versions that the member cannot read and that nothing has replaced.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unreadable_keys: u64,
-    /// Tombstones and expired versions that wait for their time or for their removal.
-    #[serde(default)]
-    pub versions_to_reap: u64,
-    /// Whether the member still looks through its stores for tombstones of the time before.
-    #[serde(default)]
-    pub looks_for_tombstones: bool,
-}
-
-const fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-impl From<Settled> for UnsettledCounts {
-    fn from(now: Settled) -> Self {
-        Self {
-            partitions_with_hints: now.partitions_with_hints,
-            owed_marks: now.owed_marks,
-            filling_classes: now.filling_classes,
-            transfers: now.transfers,
-            unreadable_keys: now.unreadable_keys,
-            versions_to_reap: now.versions_to_reap,
-            looks_for_tombstones: now.looks_for_tombstones,
-        }
-    }
-}
-
-impl Unsettled {
-    /// Whether there is nothing to wait for.
-    pub fn is_settled(&self) -> bool {
-        self.counts == Some(UnsettledCounts::default())
-    }
-}
-
 impl MemberNode {
-    /// What each member has still to bring to where it belongs.
-    pub async fn unsettled(&self) -> Vec<Unsettled> {
-        let inner = &self.inner;
-        let members: Vec<NodeId> = self.metadata().members().keys().copied().collect();
-        let deadline = inner.question_deadline();
-        let answers = join_all(members.iter().map(|node| inner.ask(*node, &Question::Settled, deadline))).await;
-        let of = |(node, answer): (&NodeId, Result<Answer, String>)| Unsettled {
-            member: inner.name_of(*node),
-            counts: if let Ok(Answer::Settled(counts)) = answer { Some(counts) } else { None },
-        };
-        members.iter().zip(answers).map(of).collect()
-    }
-
     /// How far the change of the ring is; `None` if there is none.
     pub async fn ring_change(&self) -> Option<RingChangeFacts> {
         self.inner.ring_change().await
@@ -136,7 +66,9 @@ impl MemberNode {
     /// The cluster. All members are asked whether they are up.
     pub async fn facts(&self) -> ClusterFacts {
         let inner = &self.inner;
-        let metadata = self.metadata();
+        let node = inner.metadata_node();
+        node.catch_up(inner.question_deadline()).await;
+        let metadata = node.metadata();
         let plan = super::staged::shown_plan(&metadata);
         let changing = metadata.placement().filter(|placement| !placement.is_settled());
         let rings = inner.rings(inner.question_deadline()).await;
@@ -169,7 +101,7 @@ impl MemberNode {
             ring: ring.version(),
             claimant: inner.metadata_node().leader().map(|node| inner.name_of(node)),
             is_closed: metadata.is_closed(),
-            ring_change: inner.ring_change().await,
+            ring_change: inner.change_in(&metadata).await,
             members: metadata.members().iter().map(member).collect(),
         }
     }
@@ -192,12 +124,6 @@ impl Inner {
         let answers = join_all(members.iter().map(|node| self.ask(*node, &Question::Ring, deadline))).await;
         let version = |answer| if let Ok(Answer::Ring { version }) = answer { Some(version) } else { None };
         members.into_iter().zip(answers.into_iter().map(version)).collect()
-    }
-
-    pub async fn count_unsettled(&self) -> Result<Answer, ClusterError> {
-        let kv = self.kv().clone();
-        let now = self.blocking(move || kv.settled()).await?;
-        Ok(Answer::Settled(now.into()))
     }
 
     /// What a node that wants to join has to know.

@@ -32,6 +32,7 @@ mod features;
 mod follow;
 mod join;
 mod known_starts;
+mod losses;
 mod member_node;
 mod members_up;
 mod older;
@@ -44,6 +45,7 @@ mod questions;
 mod removal;
 mod ring_change_facts;
 mod ring_changes;
+mod settlement;
 mod staged;
 mod standing;
 mod start;
@@ -53,12 +55,14 @@ mod unfinished_join;
 
 pub use commands::{MemberChange, PlanShown, RingReady};
 pub use error::ClusterError;
-pub use facts::{ClusterFacts, MemberFacts, Unsettled, UnsettledCounts};
+pub use facts::{ClusterFacts, MemberFacts};
 pub use features::Feature;
+pub use losses::Losses;
 pub use member_node::MemberNode;
 pub use operations::{
     ActiveTransfer, FillingClass, MemberTransfers, Missed, OfMember, PartitionHints, TransferChange, Whom,
 };
 pub use parts::{MemberParts, MemberTiming};
 pub use ring_change_facts::{RingChangeFacts, RingObstacle};
+pub use settlement::{Settlement, Unfinished, Unsettled, UnsettledCounts};
 pub use start::MemberStartError;

@@ -1,9 +1,9 @@
 //! The questions that members ask each other about themselves, and their bytes: a version, and a
 //! JSON document. They are rare and short.
 
-use super::facts::UnsettledCounts;
 use super::operations::{MemberTransfers, TransferChange};
 use super::ring_change_facts::RingChangeFacts;
+use super::settlement::UnsettledCounts;
 use bytes::Bytes;
 use ombak_kv::Holdings;
 use ombak_metadata::state::{BucketName, RaftId};

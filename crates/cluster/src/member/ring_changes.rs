@@ -162,9 +162,16 @@ impl Inner {
         self.driven.lock().clone()
     }
 
-    /// How far the change of the ring is; `None` if there is none.
+    /// How far the change of the ring is; `None` if there is none. Somebody may have committed it
+    /// on another member a moment ago.
     pub async fn ring_change(self: &Arc<Self>) -> Option<RingChangeFacts> {
-        let metadata = self.followed.get().metadata;
+        let node = self.metadata_node();
+        node.catch_up(self.question_deadline()).await;
+        self.change_in(&node.metadata()).await
+    }
+
+    /// How far the change is that a state of the metadata has; `None` if it has none.
+    pub async fn change_in(self: &Arc<Self>, metadata: &Metadata) -> Option<RingChangeFacts> {
         let placement = metadata.placement().filter(|placement| !placement.is_settled())?;
         let leader = self.metadata_node().leader();
         let asked = match leader {

@@ -114,7 +114,12 @@ impl View {
     /// The members that changes remove by force, and that do not answer. One that answers would get
     /// the entry that removes it, could even lead the metadata, and has to understand it.
     pub fn lost(&self, changes: &[Change]) -> BTreeSet<NodeId> {
-        removed_by(changes).filter(|node| !self.answering.contains(node)).collect()
+        removed_by(changes).filter(|node| !self.answers(*node)).collect()
+    }
+
+    /// Whether a member answers.
+    pub fn answers(&self, node: NodeId) -> bool {
+        self.answering.contains(&node)
     }
 
     pub fn name(&self, node: NodeId) -> String {

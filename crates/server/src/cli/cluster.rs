@@ -29,13 +29,13 @@ pub async fn run(command: &ClusterCommand, common: &Common, out: Output) -> Resu
         ClusterCommand::ForceReplace { member, with } => replace("force-replace", member, with, common, out).await,
         ClusterCommand::Location { location, member } => set_location(location, member.as_deref(), common, out).await,
         ClusterCommand::Plan => change("plan", None, common, out).await,
-        ClusterCommand::Commit => change("commit", None, common, out).await,
+        ClusterCommand::Commit { accept_loss } => commit(*accept_loss, common, out).await,
         ClusterCommand::Clear => change("clear", None, common, out).await,
         ClusterCommand::Status => show("status", common, out).await,
         ClusterCommand::Partitions { member } => partitions(common).await?.print(member.as_deref(), out),
         ClusterCommand::PartitionCount { member } => partitions(common).await?.print_count(member.as_deref(), out),
         ClusterCommand::Partition { partition } => partitions(common).await?.print_one(partition, out),
-        ClusterCommand::Settled { wait } => settled(*wait, common, out).await,
+        ClusterCommand::Settled { wait, reaped } => settled(*wait, *reaped, common, out).await,
         ClusterCommand::RestoredKeys { push, drop, keys } => match (push, drop) {
             (false, false) => restored_keys::list(keys, common, out).await,
             (true, _) => restored_keys::decide("push", keys, common, out).await,
@@ -58,6 +58,11 @@ pub async fn change(action: &str, node: Option<&str>, common: &Common, out: Outp
 async fn replace(action: &str, member: &str, with: &str, common: &Common, out: Output) -> Result<(), Failure> {
     let body = json!({ "node": member, "with": with }).to_string();
     print(ask(Method::POST, action, &body, common).await?, out)
+}
+
+async fn commit(accept_loss: bool, common: &Common, out: Output) -> Result<(), Failure> {
+    let body = if accept_loss { json!({ "accept_loss": true }).to_string() } else { String::new() };
+    print(ask(Method::POST, "commit", &body, common).await?, out)
 }
 
 async fn set_location(location: &str, member: Option<&str>, common: &Common, out: Output) -> Result<(), Failure> {
@@ -112,12 +117,12 @@ pub async fn ring_ready(common: &Common, out: Output) -> Result<(), Failure> {
 }
 
 /// Prints whether everything lies where it belongs, after it has waited for that. The exit code
-/// says it, too.
-async fn settled(wait_secs: Option<u64>, common: &Common, out: Output) -> Result<(), Failure> {
+/// says it, too. With `reaped`, nothing may wait for its removal either.
+async fn settled(wait_secs: Option<u64>, reaped: bool, common: &Common, out: Output) -> Result<(), Failure> {
     let deadline = Instant::now() + Duration::from_secs(wait_secs.unwrap_or(0));
     loop {
         let answer = ask(Method::GET, "settled", "", common).await?;
-        let is_settled = answer["settled"] == true;
+        let is_settled = answer["settled"] == true && (!reaped || answer["reaped"] == true);
         if is_settled || Instant::now() >= deadline {
             print(answer, out)?;
             return if is_settled { Ok(()) } else { Err(Failure::already_reported()) };

@@ -59,7 +59,12 @@ pub enum ClusterCommand {
     /// Print what the staged changes would do.
     Plan,
     /// Carry out the plan that was printed last.
-    Commit,
+    Commit {
+        /// Also if it destroys data: a removal by force that leaves partitions without a full
+        /// replica. The plan says which.
+        #[arg(long)]
+        accept_loss: bool,
+    },
     /// Drop all staged changes.
     Clear,
     /// Print the members, their addresses, and which of them are up.
@@ -107,13 +112,16 @@ pub enum ClusterCommand {
         #[command(flatten)]
         keys: KeyNames,
     },
-    /// Print whether everything lies where it belongs: no node holds copies for others, owes writes
-    /// to others, lacks something, cannot read something, transfers something, or has tombstones to
-    /// reap.
+    /// Print whether everything lies where it belongs: the ring is the one that was committed last,
+    /// no member joins, leaves or is marked as down, and no node holds copies for others, owes
+    /// writes to others, lacks something, cannot read something, or transfers something.
     Settled {
         /// Wait until it is so, but not longer than this.
         #[arg(long, value_name = "SECONDS")]
         wait: Option<u64>,
+        /// Also ask for tombstones and expired values: they have all been removed.
+        #[arg(long)]
+        reaped: bool,
     },
 }
 

@@ -1,12 +1,17 @@
 //! The commands of operators about the cluster, in Riak's words (docs/riak/semantics.md §16).
 
 use super::cluster_text::{member_text, quoted, ring_text, status_text, with_text};
+use super::settlement_text::settlement_answer;
 use super::{handoff_summary, partition_admin, transfer_admin};
 use ombak_api::admin::{AdminError, ClusterAdmin, ClusterCommand};
-use ombak_cluster::{ClusterError, MemberChange, MemberNode, RingReady, Unsettled};
+use ombak_cluster::{ClusterError, Losses, MemberChange, MemberNode, RingReady};
 use ombak_runtime::BoxFuture;
 use serde_json::{Value, json};
 use std::net::{SocketAddr, ToSocketAddrs};
+
+/// What a command that would destroy data asks of the operator.
+const ACCEPT_LOSS: &str = "Wait until 'ombak admin cluster settled' prints TRUE, if the members that have the data can \
+                           come back.\nTo destroy it nevertheless: 'ombak admin cluster commit --accept-loss'.";
 
 /// Carries out commands on a member.
 pub struct MemberAdmin(pub MemberNode);
@@ -33,8 +38,8 @@ impl ClusterAdmin for MemberAdmin {
                     stage(&member, MemberChange::SetLocation { node, location }).await
                 }
                 ClusterCommand::Plan => plan(&member).await,
-                ClusterCommand::Commit => {
-                    member.commit().await.map_err(refused)?;
+                ClusterCommand::Commit { accept_loss } => {
+                    commit(&member, accept_loss).await?;
                     Ok(json!({"committed": true, "text": "Cluster changes committed"}))
                 }
                 ClusterCommand::Clear => {
@@ -49,7 +54,7 @@ impl ClusterAdmin for MemberAdmin {
                 ClusterCommand::MemberStatus => Ok(with_text(&member.facts().await, member_text)),
                 ClusterCommand::RingStatus => Ok(with_text(&member.facts().await, ring_text)),
                 ClusterCommand::RingReady => Ok(ring_ready(&member.ring_ready().await)),
-                ClusterCommand::Settled => Ok(settled(&member.unsettled().await)),
+                ClusterCommand::Settled => Ok(settlement_answer(&member.settlement().await)),
                 ClusterCommand::Partitions => Ok(partition_admin::partitions(&member).await),
                 ClusterCommand::Transfers => Ok(transfer_admin::transfers(&member).await),
                 ClusterCommand::Handoff => Ok(transfer_admin::handoff(&member).await),
@@ -132,7 +137,40 @@ async fn plan(member: &MemberNode) -> Result<Value, AdminError> {
     let Some(shown) = member.plan().await.map_err(refused)? else {
         return Ok(json!({"plan": null, "text": "There are no staged changes"}));
     };
-    Ok(json!({"plan": shown.plan, "names": shown.names, "text": shown.text()}))
+    let losses = member.losses(&shown.plan).await.map_err(refused)?;
+    let mut text = shown.text();
+    if losses.is_any() {
+        text = format!("{text}{}\n{ACCEPT_LOSS}\n", losses.text());
+    }
+    Ok(json!({"plan": shown.plan, "names": shown.names, "losses": losses_json(&losses), "text": text}))
+}
+
+async fn commit(member: &MemberNode, accept_loss: bool) -> Result<(), AdminError> {
+    if accept_loss {
+        return member.commit_accepting_loss().await.map_err(refused);
+    }
+    member.commit().await.map_err(|why| match why {
+        ClusterError::DestroysData(losses) => {
+            AdminError::Refused(format!("Failed: nothing was committed.\n{}\n{ACCEPT_LOSS}", losses.text()))
+        }
+        other => refused(other),
+    })
+}
+
+/// What a plan would destroy; null if that is nothing.
+fn losses_json(losses: &Losses) -> Value {
+    if !losses.is_any() {
+        return Value::Null;
+    }
+    let classes = losses.partitions.iter().map(|(n_val, partitions)| json!({"n_val": n_val, "partitions": partitions}));
+    json!({
+        "partitions_without_full_replica": losses.partition_count(),
+        "classes": classes.collect::<Vec<_>>(),
+        "silent_members": losses.silent,
+        "bytes_held_for_others": losses.held_for_others,
+        "unreadable_keys": losses.unreadable,
+        "members_that_told_nothing": losses.untold,
+    })
 }
 
 fn ring_ready(ready: &RingReady) -> Value {
@@ -146,51 +184,6 @@ fn ring_ready(ready: &RingReady) -> Value {
         }
     };
     json!({"ring_ready": is_ready, "text": text})
-}
-
-/// `cluster settled`.
-fn settled(members: &[Unsettled]) -> Value {
-    let is_settled = members.iter().all(Unsettled::is_settled);
-    let json_of = |of: &Unsettled| {
-        let counts = of.counts.unwrap_or_default();
-        json!({
-            "name": of.member,
-            "up": of.counts.is_some(),
-            "partitions_with_hints": counts.partitions_with_hints,
-            "owed_marks": counts.owed_marks,
-            "filling_classes": counts.filling_classes,
-            "transfers": counts.transfers,
-            "unreadable_keys": counts.unreadable_keys,
-            "versions_to_reap": counts.versions_to_reap,
-            "looks_for_tombstones": counts.looks_for_tombstones,
-        })
-    };
-    let line = |of: &Unsettled| {
-        let Some(counts) = of.counts else { return format!("'{}' does not answer", of.member) };
-        let mut open: Vec<String> = [
-            (counts.partitions_with_hints, "partitions with hints"),
-            (counts.owed_marks, "owed marks"),
-            (counts.filling_classes, "filling classes"),
-            (counts.transfers, "transfers"),
-            (counts.unreadable_keys, "keys that it cannot read ('ombak admin cluster unreadable-keys')"),
-            (counts.versions_to_reap, "tombstones or expired values to reap"),
-        ]
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-        if counts.looks_for_tombstones {
-            open.push("looks through its stores for tombstones".into());
-        }
-        format!("'{}': {}", of.member, open.join(", "))
-    };
-    let text = if is_settled {
-        "TRUE Everything lies where it belongs, and nothing waits to be reaped".to_owned()
-    } else {
-        let lines: Vec<String> = members.iter().filter(|of| !of.is_settled()).map(line).collect();
-        format!("FALSE {}", lines.join("\n      "))
-    };
-    json!({"settled": is_settled, "members": members.iter().map(json_of).collect::<Vec<_>>(), "text": text})
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod opened;
 mod partition_admin;
 pub mod record;
 mod secret;
+mod settlement_text;
 mod signals;
 mod starting;
 pub mod token;

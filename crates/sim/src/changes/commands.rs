@@ -72,7 +72,8 @@ async fn through_members(cluster: &Shared, through: HostId, wanted: Wanted) -> R
             asked.stage(&change(goes, wanted)).await?;
         }
         asked.plan().await?;
-        asked.commit().await
+        // Whoever has lost its disk is removed, whatever that destroys: the oracle knows.
+        asked.commit_accepting_loss().await
     })
     .await
 }

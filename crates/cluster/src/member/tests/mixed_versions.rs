@@ -29,8 +29,8 @@ fn refusal(node: &MemberNode) -> Option<String> {
 async fn settle(nodes: &[MemberNode]) {
     let give_up_at = Instant::now() + PATIENCE;
     loop {
-        let unsettled = nodes[0].unsettled().await;
-        if unsettled.iter().all(Unsettled::is_settled) {
+        let unsettled = nodes[0].settlement().await;
+        if unsettled.is_settled() && unsettled.is_reaped() {
             return;
         }
         assert!(Instant::now() < give_up_at, "something is not brought where it belongs: {unsettled:?}");

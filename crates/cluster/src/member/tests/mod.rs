@@ -13,6 +13,7 @@ mod moving_objects;
 mod older_directories;
 mod properties;
 mod ring_changes;
+mod second_losses;
 mod version_1;
 mod version_2;
 

@@ -79,8 +79,8 @@ pub(super) async fn until_at_rest(nodes: &[&MemberNode]) {
     .await;
     let give_up_at = Instant::now() + PATIENCE;
     loop {
-        let unsettled = nodes[0].unsettled().await;
-        if unsettled.iter().all(Unsettled::is_settled) {
+        let unsettled = nodes[0].settlement().await;
+        if unsettled.is_settled() && unsettled.is_reaped() {
             return;
         }
         assert!(Instant::now() < give_up_at, "{unsettled:?}");

@@ -1,10 +1,10 @@
 //! The questions of members of version 1, and their answers.
 
-use crate::member::facts::UnsettledCounts;
 use crate::member::operations::{
     ActiveTransfer, FillingClass, MemberTransfers, Missed, PartitionHints, TransferChange,
 };
 use crate::member::questions::{Answer, Place, Question, decode, encode};
+use crate::member::settlement::UnsettledCounts;
 use ombak_fixtures::{FrozenMessages, variants_in};
 use ombak_metadata::state::{BucketName, RaftId, TypeName};
 use ombak_node_files::Milestone;
@@ -86,6 +86,7 @@ fn answers() -> Vec<(&'static str, Answer)> {
         filling_classes: 303,
         transfers: 304,
         unreadable_keys: 305,
+        versions_lacked: 0,
         versions_to_reap: 306,
         looks_for_tombstones: true,
     };

@@ -1,0 +1,151 @@
+//! What `ombak admin cluster settled` answers: whether everything lies where it belongs, and what
+//! is missing.
+
+use super::cluster_text::{ring_change_json, ring_change_lines};
+use ombak_cluster::{MemberStatus, Settlement, Unfinished, Unsettled, UnsettledCounts};
+use serde_json::{Value, json};
+
+pub(super) fn settlement_answer(settlement: &Settlement) -> Value {
+    json!({
+        "settled": settlement.is_settled(),
+        "reaped": settlement.is_reaped(),
+        "ring_change": settlement.ring_change.as_ref().map(ring_change_json),
+        "unfinished": settlement.unfinished.iter().map(unfinished_json).collect::<Vec<_>>(),
+        "members": settlement.members.iter().map(member_json).collect::<Vec<_>>(),
+        "text": text(settlement),
+    })
+}
+
+fn unfinished_json(of: &Unfinished) -> Value {
+    json!({"name": of.member, "status": of.status.to_string()})
+}
+
+fn member_json(of: &Unsettled) -> Value {
+    let counts = of.counts.unwrap_or_default();
+    json!({
+        "name": of.member,
+        "up": of.counts.is_some(),
+        "follows_ring": of.follows_ring,
+        "partitions_with_hints": counts.partitions_with_hints,
+        "owed_marks": counts.owed_marks,
+        "filling_classes": counts.filling_classes,
+        "transfers": counts.transfers,
+        "unreadable_keys": counts.unreadable_keys,
+        "versions_lacked": counts.versions_lacked,
+        "versions_to_reap": counts.versions_to_reap,
+        "looks_for_tombstones": counts.looks_for_tombstones,
+    })
+}
+
+fn text(settlement: &Settlement) -> String {
+    let reaping = settlement.members.iter().filter_map(reaping_line);
+    if settlement.is_settled() {
+        let mut lines = vec!["TRUE Everything lies where it belongs".to_owned()];
+        match settlement.is_reaped() {
+            true => lines[0].push_str(", and nothing waits to be reaped"),
+            false => lines.extend(reaping.map(|line| format!("     {line}"))),
+        }
+        return lines.join("\n");
+    }
+    let mut lines = settlement.ring_change.as_ref().map(ring_change_lines).unwrap_or_default();
+    lines.extend(settlement.unfinished.iter().map(unfinished_line));
+    lines.extend(settlement.members.iter().filter(|of| !of.is_settled()).map(member_line));
+    lines.extend(reaping);
+    format!("FALSE {}", lines.join("\n      "))
+}
+
+fn unfinished_line(of: &Unfinished) -> String {
+    let what = match of.status {
+        MemberStatus::Joining => "wants to join; plan and commit that, or clear it",
+        MemberStatus::Leaving => "leaves, and hands over what it holds",
+        MemberStatus::Exiting => "has handed over everything, and is about to end",
+        MemberStatus::Down => "is marked as down; start it, or remove or replace it by force",
+        MemberStatus::Valid => "is a member",
+    };
+    format!("'{}' {what}", of.member)
+}
+
+/// What a member has still to do that keeps the cluster from being settled.
+fn member_line(of: &Unsettled) -> String {
+    let Some(counts) = of.counts else { return format!("'{}' does not answer", of.member) };
+    let mut open: Vec<String> = [
+        (counts.partitions_with_hints, "partitions with hints"),
+        (counts.owed_marks, "owed marks"),
+        (counts.filling_classes, "filling classes"),
+        (counts.transfers, "transfers"),
+        (counts.unreadable_keys, "keys that it cannot read ('ombak admin cluster unreadable-keys')"),
+        (counts.versions_lacked, "tombstones or expired values that another node lacks"),
+    ]
+    .iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    if !of.follows_ring {
+        open.push("does not follow the newest ring yet".into());
+    }
+    format!("'{}': {}", of.member, open.join(", "))
+}
+
+/// What waits on a member for its removal alone. It does not keep the cluster from being settled.
+fn reaping_line(of: &Unsettled) -> Option<String> {
+    let UnsettledCounts { versions_to_reap, looks_for_tombstones, .. } =
+        of.counts.filter(|counts| !counts.is_reaped())?;
+    let mut open = Vec::new();
+    if versions_to_reap > 0 {
+        open.push(format!("{versions_to_reap} tombstones or expired values to reap"));
+    }
+    if looks_for_tombstones {
+        open.push("looks through its stores for tombstones".to_owned());
+    }
+    Some(format!("beside that, '{}': {}", of.member, open.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_cluster::RingChangeFacts;
+
+    fn member(counts: UnsettledCounts) -> Unsettled {
+        Unsettled { member: "a@h".into(), follows_ring: true, counts: Some(counts) }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let silent = Unsettled { member: "b@h".into(), ..Unsettled::default() };
+        let behind = Unsettled { member: "c@h".into(), counts: Some(UnsettledCounts::default()), follows_ring: false };
+        let counts = UnsettledCounts { owed_marks: 2, versions_to_reap: 3, ..UnsettledCounts::default() };
+        let change =
+            RingChangeFacts { driver: Some("a@h".into()), homes: 64, done: 48, changing: 8, ..Default::default() };
+        let settlement = Settlement {
+            ring_change: Some(change),
+            unfinished: vec![Unfinished { member: "c@h".into(), status: MemberStatus::Leaving }],
+            members: vec![member(counts), silent, behind],
+        };
+        let answer = settlement_answer(&settlement);
+        let expected = "FALSE The ring changes: 48 of 64 partitions have their new owners, 8 are on their way.
+      'c@h' leaves, and hands over what it holds
+      'a@h': 2 owed marks
+      'b@h' does not answer
+      'c@h': does not follow the newest ring yet
+      beside that, 'a@h': 3 tombstones or expired values to reap";
+        assert_eq!(answer["text"], expected);
+        assert_eq!((&answer["settled"], &answer["reaped"]), (&json!(false), &json!(false)));
+        assert_eq!(answer["ring_change"]["left"], 16);
+        assert_eq!(answer["unfinished"], json!([{"name": "c@h", "status": "leaving"}]));
+        assert_eq!(answer["members"][1]["up"], false);
+        assert_eq!(answer["members"][2]["follows_ring"], false);
+    }
+
+    #[test]
+    fn a_cluster_that_only_reaps_is_settled() {
+        let at_rest = Settlement { members: vec![member(UnsettledCounts::default())], ..Settlement::default() };
+        let text = "TRUE Everything lies where it belongs, and nothing waits to be reaped";
+        assert_eq!(settlement_answer(&at_rest)["text"], text);
+        let counts = UnsettledCounts { versions_to_reap: 3, looks_for_tombstones: true, ..UnsettledCounts::default() };
+        let answer = settlement_answer(&Settlement { members: vec![member(counts)], ..Settlement::default() });
+        let text = "TRUE Everything lies where it belongs\n     beside that, 'a@h': 3 tombstones or expired values to \
+                    reap, looks through its stores for tombstones";
+        assert_eq!(answer["text"], text);
+        assert_eq!((&answer["settled"], &answer["reaped"]), (&json!(true), &json!(false)));
+    }
+}
