@@ -113,6 +113,8 @@ pub enum BrokenRule {
     /// 21: a node that goes on after a pause answers no read before the other members have told what
     /// they hold for it (docs/cluster.md).
     WakingNodesWait,
+    /// What the disk does not give back is a version that cannot be read, which is repaired (§13).
+    MediaErrorsAreRepaired,
     /// 14: a replica keeps only the newest of concurrent values, as if it were a coordinator of a
     /// bucket without siblings.
     ReplicasKeepSiblings,

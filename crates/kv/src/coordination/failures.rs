@@ -52,7 +52,7 @@ impl Refusal {
             Error::Storage(failure) => match failure.kind {
                 // The same call may succeed soon, and at another node at once.
                 StoreFailureKind::Busy => Self::OfTheNode,
-                // The partition moves to another node, or is not open here.
+                // The partition moves to another node, is not open here, or cannot be read at all.
                 StoreFailureKind::ClosedToWrites | StoreFailureKind::Closed => Self::OfTheNode,
                 // A full disk takes nothing: the store cuts a part of a record off again.
                 StoreFailureKind::DiskFull => Self::OfTheNode,

@@ -5,11 +5,12 @@ use super::locked::Locked;
 use super::locks::KeyLocks;
 use super::unreadable_keys::UnreadableKeys;
 use super::{Access, Failure};
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Change, ValueKind, WriteObserver};
 use crate::names::Printable;
-use ombak_storage::{Backend, StorageError, Stored};
+use ombak_storage::{Backend, StorageError, Stored, UnreadableObserver};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
-use ombak_types::{Error, Object, StoreFailureKind, VectorClock, stored_object};
+use ombak_types::{Error, Object, StoreFailure, StoreFailureKind, VectorClock, stored_object};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::{error, warn};
@@ -63,8 +64,10 @@ impl Partition {
         &self.kinds
     }
 
-    /// Notes in this list what cannot be read.
+    /// Notes in this list what cannot be read, also what the store finds by itself.
     pub(super) fn noting_in(self, unreadable_keys: Arc<UnreadableKeys>) -> Self {
+        let keys = unreadable_keys.clone();
+        self.store.observe_unreadable(Arc::new(NotesUnreadable { partition: self.number, keys }));
         Self { unreadable_keys, ..self }
     }
 
@@ -275,7 +278,7 @@ impl Partition {
 
     #[cold]
     fn unreadable(&self, key: &[u8], error: StorageError) -> Failure {
-        let failure = Failure::from(error);
+        let failure = read_failure(error);
         if let Failure::Refused(why @ Error::Storage(_)) = &failure {
             error!(partition = self.number, key = %Printable(key), %why, "read failed");
             if is_unreadable(&failure) {
@@ -312,6 +315,29 @@ impl Partition {
             }
         }
     }
+}
+
+/// Notes what a store finds to be unreadable while it works by itself.
+struct NotesUnreadable {
+    partition: u32,
+    keys: Arc<UnreadableKeys>,
+}
+
+impl UnreadableObserver for NotesUnreadable {
+    fn cannot_be_read(&self, key: &[u8]) {
+        self.keys.note(self.partition, key);
+    }
+}
+
+/// The failure of a read. It has changed nothing, so another node may do what this one cannot.
+fn read_failure(error: StorageError) -> Failure {
+    let kind = match &error {
+        StorageError::MediaError { .. } if is_broken(BrokenRule::MediaErrorsAreRepaired) => StoreFailureKind::Io,
+        // The file of the version cannot be opened, or its disk is gone.
+        StorageError::Io { .. } => StoreFailureKind::Closed,
+        _ => return error.into(),
+    };
+    Failure::Refused(StoreFailure::new(kind, error.to_string()).into())
 }
 
 /// Whether an object has a large value, to which bytes may have been added.

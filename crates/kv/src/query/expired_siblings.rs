@@ -75,7 +75,7 @@ impl KeysWithExpiredSiblings {
             Ok(None) => Some(Object::default()),
             // One key whose version is lost must not make queries fail. Whoever reads the key gets
             // the error.
-            Err(StorageError::Damaged { .. }) => None,
+            Err(error) if error.is_unreadable_version() => None,
             Err(error) => return Err(error),
         };
         self.living.remember(&entry.key, object.as_ref(), field, self.now);

@@ -178,7 +178,7 @@ fn is_set_aside(view: &dyn Snapshot, bucket: &[u8], key: &[u8], set_aside_to: u6
     match view.read(&[bucket, key].concat()) {
         Ok(found) => Ok(found.is_some_and(|found| found.seq <= set_aside_to)),
         // Whoever reads the key gets the error.
-        Err(StorageError::Damaged { .. }) => Ok(false),
+        Err(error) if error.is_unreadable_version() => Ok(false),
         Err(error) => Err(error),
     }
 }

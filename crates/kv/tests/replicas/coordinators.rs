@@ -22,12 +22,15 @@ async fn another_node_coordinates_when_the_disk_of_this_one_is_full() {
 
 #[tokio::test]
 async fn another_node_coordinates_when_this_one_cannot_read_its_copy() {
-    let cluster = Cluster::of(3);
-    cluster.put(0, "k", "old", PutOptions { w: count(3), ..PutOptions::default() }).await.unwrap();
-    let faults = &cluster.faults[0];
-    faults.set(&faults.reads_fail, true);
-    cluster.put(0, "k", "new", all()).await.unwrap();
-    assert_eq!(cluster.values(1, "k").await, ["new", "old"]);
+    for are_media_errors in [false, true] {
+        let cluster = Cluster::of(3);
+        cluster.put(0, "k", "old", PutOptions { w: count(3), ..PutOptions::default() }).await.unwrap();
+        let faults = &cluster.faults[0];
+        faults.set(&faults.are_media_errors, are_media_errors);
+        faults.set(&faults.reads_fail, true);
+        cluster.put(0, "k", "new", all()).await.unwrap();
+        assert_eq!(cluster.values(1, "k").await, ["new", "old"]);
+    }
 }
 
 #[tokio::test]

@@ -60,7 +60,14 @@ async fn stand_ins_wait_for_the_owner_that_is_up() {
 /// The rule of docs/design/replication.md §13: what one replica cannot read, the others repair.
 #[tokio::test]
 async fn an_unreadable_copy_is_repaired_from_the_others() {
+    for are_media_errors in [false, true] {
+        unreadable_copy_is_repaired(are_media_errors).await;
+    }
+}
+
+async fn unreadable_copy_is_repaired(are_media_errors: bool) {
     let cluster = Cluster::of(3);
+    cluster.faults.iter().for_each(|faults| faults.set(&faults.are_media_errors, are_media_errors));
     cluster.put(0, "k", "v", PutOptions { w: count(3), ..PutOptions::default() }).await.unwrap();
     let digest = cluster.wait_until_equal(&[0, 1, 2], "k").await;
     let faults = &cluster.faults[1];

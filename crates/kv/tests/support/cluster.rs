@@ -23,7 +23,7 @@ use ombak_types::names::encode_storage_key;
 use ombak_types::{Bucket, Error, NodeId, Object, PropMap, Quorum, Sibling, VectorClock, stored_object};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wires::Wires;
@@ -564,23 +564,45 @@ impl Cluster {
 
     /// Flips a bit in the newest copy of a key on the disk of a node, behind its key.
     fn flip(&self, node: usize, bucket: &Bucket, key: &str) -> Vec<u8> {
-        let mut storage_key = Vec::new();
-        encode_storage_key(bucket, key.as_bytes(), &mut storage_key);
-        let fs = self.machines.lock()[node].fs.clone();
-        let mut newest = None;
-        for partition in fs.list(Path::new("/bitcask")).unwrap() {
-            let dir = Path::new("/bitcask").join(partition);
-            let names = fs.list(&dir).unwrap_or_default();
-            for path in names.iter().map(|name| dir.join(name)).filter(|path| path.extension() != Some("hint".as_ref()))
-            {
-                let bytes = whole(&fs, &path);
-                let found = (0..bytes.len()).rev().find(|at| bytes[*at..].starts_with(&storage_key));
-                newest = found.map(|at| (path, at)).or(newest);
-            }
-        }
-        let (path, at) = newest.expect("it has a copy");
+        let (path, at, storage_key) = self.place_of(node, bucket, key);
+        let fs = self.disk(node);
         fs.flip_bit(&path, (at + storage_key.len() + 2) as u64 * 8).unwrap();
         storage_key
+    }
+
+    /// Lets reads of the newest copy of a key fail with EIO, on the disk of a node.
+    pub fn lose_sector(&self, node: usize, bucket: &Bucket, key: &str) {
+        let (path, at, storage_key) = self.place_of(node, bucket, key);
+        let behind = (at + storage_key.len() + 2) as u64;
+        self.disk(node).set_unreadable(&path, behind..behind + 1).unwrap();
+        assert!(!self.is_running(node) || self.is_unreadable(node, &storage_key));
+    }
+
+    /// Lets all sectors on the disk of a node be read again.
+    pub fn regain_sectors(&self, node: usize) {
+        let fs = self.disk(node);
+        fs.set_media_errors(0);
+        store_files(&fs).iter().for_each(|path| fs.set_readable(path).unwrap());
+    }
+
+    /// The disk of a node.
+    pub fn disk(&self, node: usize) -> Arc<FaultyFs> {
+        self.machines.lock()[node].fs.clone()
+    }
+
+    /// Where the newest copy of a key is on the disk of a node, and the key in the store.
+    fn place_of(&self, node: usize, bucket: &Bucket, key: &str) -> (PathBuf, usize, Vec<u8>) {
+        let mut storage_key = Vec::new();
+        encode_storage_key(bucket, key.as_bytes(), &mut storage_key);
+        let fs = self.disk(node);
+        let mut newest = None;
+        for path in store_files(&fs).into_iter().filter(|path| path.extension() != Some("hint".as_ref())) {
+            let bytes = whole(&fs, &path);
+            let found = (0..bytes.len()).rev().find(|at| bytes[*at..].starts_with(&storage_key));
+            newest = found.map(|at| (path, at)).or(newest);
+        }
+        let (path, at) = newest.expect("it has a copy");
+        (path, at, storage_key)
     }
 
     fn is_unreadable(&self, node: usize, storage_key: &[u8]) -> bool {
@@ -741,6 +763,13 @@ fn copy_dir(from: &FaultyFs, to: &FaultyFs, dir: &Path) {
         file.sync_data().unwrap();
     }
     to.sync_dir(dir).unwrap();
+}
+
+/// The files of the stores on a disk.
+fn store_files(fs: &FaultyFs) -> Vec<PathBuf> {
+    let root = Path::new("/bitcask");
+    let dirs = fs.list(root).unwrap().into_iter().map(|partition| root.join(partition));
+    dirs.flat_map(|dir| fs.list(&dir).unwrap_or_default().into_iter().map(move |name| dir.join(name))).collect()
 }
 
 fn whole(fs: &FaultyFs, path: &Path) -> Vec<u8> {

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 pub struct Faults {
     pub nothing_cached: AtomicBool,
     pub reads_fail: AtomicBool,
+    /// The disk does not give back what cannot be read. Otherwise it is damaged.
+    pub are_media_errors: AtomicBool,
     /// Values cannot be read; heads can.
     pub values_fail: AtomicBool,
     pub writes_fail: AtomicBool,
@@ -56,12 +58,22 @@ impl Faults {
         self.maintenance_released.notify_all();
     }
 
+    /// The error of a version that cannot be read.
+    fn unreadable(&self) -> StorageError {
+        if !self.are_media_errors.load(Ordering::SeqCst) {
+            return StorageError::Damaged { file: "1.data".into(), offset: 7, what: "checksum" };
+        }
+        // EIO.
+        let source = std::io::Error::from_raw_os_error(5);
+        StorageError::MediaError { file: "1.data".into(), offset: 7, source }
+    }
+
     fn check_partition(&self, partition: u32) -> Result<(), StorageError> {
         if *self.broken_partition.lock().unwrap() != Some(partition) {
             return Ok(());
         }
         self.failures.fetch_add(1, Ordering::SeqCst);
-        Err(StorageError::Damaged { file: "1.data".into(), offset: 7, what: "checksum" })
+        Err(self.unreadable())
     }
 
     pub fn hold_puts(&self, held: bool) {
@@ -120,7 +132,7 @@ impl FaultyStore {
             return Err(StorageError::WouldBlock);
         }
         if self.faults.reads_fail.load(Ordering::SeqCst) {
-            return Err(StorageError::Damaged { file: "1.data".into(), offset: 7, what: "checksum" });
+            return Err(self.faults.unreadable());
         }
         Ok(())
     }
@@ -129,7 +141,7 @@ impl FaultyStore {
         if !self.faults.values_fail.load(Ordering::SeqCst) {
             return Ok(());
         }
-        Err(StorageError::Damaged { file: "1.data".into(), offset: 7, what: "checksum" })
+        Err(self.faults.unreadable())
     }
 }
 
