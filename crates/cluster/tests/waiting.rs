@@ -12,8 +12,8 @@ use std::time::Duration;
 use support::freezing::{FreezingNetwork, Frost};
 use support::{Cluster, PATIENCE, put_request, soon, storage_key, until, with_r, with_w};
 
-/// Nodes of which the second can stand still. Connections are not given up during a test, so only what
-/// ends the requests on them can end those.
+/// Nodes of which the second can stand still. Connections are not given up during a test, so only
+/// what ends the requests on them can end those.
 fn freezing(count: usize, frost: &Frost) -> Cluster {
     let number = std::sync::atomic::AtomicUsize::new(0);
     Cluster::configured(count, |parts| {

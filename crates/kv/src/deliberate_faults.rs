@@ -110,8 +110,8 @@ pub enum BrokenRule {
     /// A replica adds bytes to a value only if it has what they build on
     /// (docs/design/datatypes.md).
     AdditionsBuildOnTheirPast,
-    /// 21: a node that goes on after a pause answers no read before the other members have told what
-    /// they hold for it (docs/cluster.md).
+    /// 22: a node that goes on after a pause answers no read before the other members have told
+    /// what they hold for it (docs/cluster.md).
     WakingNodesWait,
     /// What the disk does not give back is a version that cannot be read, which is repaired (§13).
     MediaErrorsAreRepaired,

@@ -1,5 +1,5 @@
-//! The threads that work for other nodes: walks over whole stores do not hold up what takes a moment,
-//! and nothing is done for nobody.
+//! The threads that work for other nodes: walks over whole stores do not hold up what takes a
+//! moment, and nothing is done for nobody.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 

@@ -7,6 +7,7 @@ use crate::faults::{FaultKind, Nemesis};
 use crate::made::Made;
 use crate::network::LinkCounts;
 use crate::oracle::{Oracle, RemovalCounts, Violation};
+use crate::pauses;
 use crate::queries;
 use crate::settling;
 use crate::starting;
@@ -208,6 +209,7 @@ async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Oper
     settling::settle(&clients).await;
     clients.cluster.lock().look_at_repairs();
     queries::check_listings(&clients).await;
+    pauses::check(&clients, seed).await;
     let (cluster, mut oracle) = (clients.cluster.lock(), clients.oracle.lock());
     for key in oracle.keys() {
         let owners = cluster.owners_of(&key);

@@ -114,6 +114,11 @@ fn a_refused_copy_that_is_sent_again_is_found() {
 }
 
 #[test]
+fn a_node_that_goes_on_after_a_pause_and_waits_for_nobody_is_found() {
+    let _ = found_as(BrokenRule::WakingNodesWait, "after a pause of all owners", 1);
+}
+
+#[test]
 fn primaries_that_check_no_condition_are_found() {
     let _ = found_as(BrokenRule::PrimariesCheckConditions, "had the same precondition", 9);
 }

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl RemoteReplica {
-    /// Asks a question whose answer is waited for only so long. A sum over a large store may take any
-    /// time.
+    /// Asks a question whose answer is waited for only so long. A sum over a large store may take
+    /// any time.
     fn transfer<T: Send + 'static>(
         &self,
         question: &TransferQuestion,

@@ -62,7 +62,8 @@ impl Watch {
     async fn ask(&self, node: NodeId, until: Instant) {
         let unreachable_until = self.runtime.now() + UNREACHABLE_MAX;
         loop {
-            // An earlier version of the program cannot tell. What is not connected says nothing of itself.
+            // An earlier version of the program cannot tell. What is not connected says nothing of
+            // itself.
             if self.transport.live_session(node).is_some() && !self.transport.shares(node, HOLDINGS_TOLD) {
                 return;
             }

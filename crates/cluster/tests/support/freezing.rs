@@ -1,5 +1,5 @@
-//! A network of one node that can stand still, as if the process were stopped: what was sent stays in
-//! the buffers of the system, and the others see silence.
+//! A network of one node that can stand still, as if the process were stopped: what was sent stays
+//! in the buffers of the system, and the others see silence.
 
 use ombak_runtime::{BoxFuture, Listener, Network, Stream, TcpNetwork};
 use parking_lot::Mutex;

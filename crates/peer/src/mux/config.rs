@@ -28,8 +28,8 @@ pub struct MuxConfig {
     pub lifetime_us: i64,
     /// How often the peer is asked for its clock, which also shows that it lives.
     pub ping_interval_us: i64,
-    /// How long the peer may leave a ping unanswered, and every request as well, before the requests
-    /// that somebody waits for end. The connection stays, and transfers wait on.
+    /// How long the peer may leave a ping unanswered, and every request as well, before the
+    /// requests that somebody waits for end. The connection stays, and transfers wait on.
     pub answer_max_us: i64,
     /// After how long a silence the connection is given up.
     pub silence_max_us: i64,

@@ -87,6 +87,17 @@ pub enum Violation {
         /// The write.
         token: Token,
     },
+    /// A read of all replicas, after a pause of all owners, has missed a write that others had
+    /// acknowledged meanwhile.
+    #[error("{key}: a read of all replicas through host {host} missed write {token} after a pause of all owners")]
+    MissedAfterPause {
+        /// The key.
+        key: String,
+        /// The number of the host.
+        host: usize,
+        /// The write.
+        token: Token,
+    },
     /// Two puts with the same precondition were acknowledged.
     #[error("{key}: writes {first} and {second} had the same precondition, and both were acknowledged")]
     TwoWithOneCondition {
