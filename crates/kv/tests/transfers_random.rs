@@ -46,7 +46,9 @@ async fn put(
     // An acknowledged copy is on a disk, so a loss of power is no excuse.
     let sync_on_write = Some(SyncOnWrite::All);
     let options = PutOptions { w: count(w), n_val, sync_on_write, ..PutOptions::default() };
-    if cluster.put(through, bucket, &key, &value, options).await.is_ok() {
+    let put = cluster.put(through, bucket, &key, &value, options).await;
+    println!("  {value} of {bucket:?}/{key} through node {through}, w={w}, n={n_val:?}: {put:?}");
+    if put.is_ok() {
         acknowledged.entry((bucket.clone(), key)).or_default().insert(value);
     }
 }
@@ -54,7 +56,9 @@ async fn put(
 /// Makes or ends a fault.
 async fn disturb(cluster: &Cluster, random: &mut Random, stopped: &mut BTreeSet<usize>) {
     let node = random.below(NODES as u64) as usize;
-    match random.below(8) {
+    let what = random.below(8);
+    println!("  fault {what} of node {node}, {stopped:?} are stopped");
+    match what {
         0 => cluster.set_down(node, true),
         1 | 2 if !stopped.contains(&node) => cluster.set_down(node, false),
         3 => cluster.set_cut(node, true),
@@ -62,6 +66,7 @@ async fn disturb(cluster: &Cluster, random: &mut Random, stopped: &mut BTreeSet<
         // At most two nodes are stopped at a time.
         5 if stopped.len() < 2 && stopped.insert(node) => {
             let loss = if random.one_in(2) { Loss::Everything } else { Loss::Nothing };
+            println!("  node {node} stops and loses {loss:?}");
             cluster.stop(node, loss).await;
         }
         6 | 7 => {
@@ -77,6 +82,7 @@ async fn disturb(cluster: &Cluster, random: &mut Random, stopped: &mut BTreeSet<
 async fn revive(cluster: &Cluster) {
     for node in cluster.powerless() {
         if cluster.is_running(node) {
+            println!("  node {node} has lost its power, and starts");
             cluster.finish_power_loss(node).await;
             cluster.start(node);
         }
@@ -87,6 +93,12 @@ async fn run(seed: u64) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let cluster = Arc::new(Cluster::of(NODES));
     let buckets = buckets(&cluster);
+    // A node is a member only after the file about its replicas was written
+    // (`know_replicas` in `cluster/src/member/placement.rs`). A node that starts without the file
+    // knows neither that it may lack something nor that it may owe what no mark shows.
+    for node in 0..NODES {
+        cluster.wait_until_saved(node).await;
+    }
     let (mut acknowledged, mut stopped) = (BTreeMap::new(), BTreeSet::new());
     // Now and then a node loses its power after it proved what it holds, and before the other node
     // hears of the proof.

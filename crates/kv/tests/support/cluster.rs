@@ -693,6 +693,21 @@ impl Cluster {
         found.map(|found| found.digest)
     }
 
+    /// What a node's own store has of a key, for people.
+    pub fn describe(&self, node: usize, bucket: &Bucket, key: &str) -> String {
+        let mut storage_key = Vec::new();
+        encode_storage_key(bucket, key.as_bytes(), &mut storage_key);
+        let kv = self.kv(node);
+        let found = kv.stores().find_map(|(_, store)| store.get(&storage_key, ReadMode::Blocking).unwrap());
+        let Some(found) = found else { return "nothing".into() };
+        let object = stored_object::decode(&found.head, found.body.as_ref()).unwrap();
+        let value = |s: &Sibling| {
+            format!("{} of {:?}", String::from_utf8_lossy(&s.value), s.meta.dot.as_ref().map(|dot| &dot.actor))
+        };
+        let values: Vec<_> = object.siblings.iter().map(value).collect();
+        format!("seq {}, {}", found.seq, values.join(", "))
+    }
+
     /// The nodes that run and hold a version of a key.
     pub fn holders(&self, bucket: &Bucket, key: &str) -> Vec<usize> {
         (0..self.count()).filter(|&node| self.is_running(node) && self.stored(node, bucket, key).is_some()).collect()
@@ -723,7 +738,8 @@ impl Cluster {
         owners.sort_unstable();
         assert_eq!(self.holders(bucket, key), owners, "the holders of {key}");
         let versions: BTreeSet<_> = owners.iter().map(|&node| self.stored(node, bucket, key)).collect();
-        assert_eq!(versions.len(), 1, "the versions of {key}");
+        let copies = || owners.iter().map(|&node| format!("\n  node {node}: {}", self.describe(node, bucket, key)));
+        assert_eq!(versions.len(), 1, "the versions of {key}, n={n}: {}", copies().collect::<String>());
     }
 }
 
