@@ -24,6 +24,10 @@ pub const DATA_TYPES: &str = "data-types.2";
 /// The node knows registered functions in the metadata.
 pub const FUNCTIONS: &str = "functions.1";
 
+/// The node takes the time from a tombstone before it removes it, and lets a newer tombstone hide a
+/// value in a bucket without siblings (docs/design/replication.md §6).
+pub const TIMELESS_TOMBSTONES: &str = "timeless-tombstones.1";
+
 /// The node works on parts of MapReduce jobs for others.
 pub const MAPREDUCE: &str = "mapreduce.1";
 
@@ -32,7 +36,8 @@ pub const HOLDINGS_TOLD: &str = "holdings.1";
 
 /// What came after version 1. A name is added together with the last part of what it stands for:
 /// other nodes believe it.
-const LATER: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE, FUNCTIONS, HOLDINGS_TOLD];
+const LATER: &[&str] =
+    &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE, FUNCTIONS, HOLDINGS_TOLD, TIMELESS_TOMBSTONES];
 
 /// What a node speaks with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -67,6 +67,13 @@ pub enum BrokenRule {
     AnswersRaiseFences,
     /// 12: a removal raises the fence of the key.
     RemovalsRaiseFences,
+    /// In a bucket without siblings a newer tombstone hides an older value that it has not seen
+    /// (§6).
+    NewerTombstonesHide,
+    /// A tombstone loses its time at all primaries before it is removed (§6).
+    TombstonesLoseTheirTimes,
+    /// A primary writes a tombstone anew that hides values (§6).
+    HiddenValuesAreReplaced,
     /// 12: a copy that was refused is read again before it is sent again.
     RefusedCopiesAreReadAgain,
     /// 12: a forwarded put is executed although its deadline has passed.

@@ -372,7 +372,7 @@ impl Object {
 
     /// Keeps only the newest sibling, as `allow_mult=false` and last-write-wins require of a
     /// coordinator, or of a reader for its answer. The largest (last-modified, not a tombstone,
-    /// dot, content) wins, on every node alike.
+    /// dot, content) wins, on every node alike. A sibling without a time is older than all others.
     pub fn keep_newest(&mut self) {
         if self.siblings.len() < 2 {
             return;
@@ -380,6 +380,34 @@ impl Object {
         if let Some(newest) = self.siblings.drain(..).max_by(newer) {
             self.siblings.push(newest);
         }
+    }
+
+    /// Whether the newest sibling is a tombstone and hides the values beside it from readers of a
+    /// bucket without siblings.
+    pub fn is_hidden_by_tombstone(&self) -> bool {
+        self.siblings.len() > 1
+            && !self.is_deleted()
+            && self.siblings.iter().max_by(|a, b| newer(a, b)).is_some_and(|newest| newest.meta.deleted)
+    }
+
+    /// Whether a tombstone has a time, and can lose it. A copy without a clock keeps its tombstone
+    /// as it is, because such copies are compared by their contents.
+    pub fn has_timed_tombstone(&self) -> bool {
+        let is_timed = |s: &Sibling| s.meta.deleted && s.meta.last_modified.is_some();
+        !self.clock.is_empty() && self.siblings.iter().any(is_timed)
+    }
+
+    /// Takes the time from each tombstone, so that it is older than every value. A removal that
+    /// misses a replica may leave only such tombstones behind (docs/design/replication.md §6).
+    pub fn take_times_of_tombstones(&mut self) {
+        for mut sibling in std::mem::take(&mut self.siblings) {
+            if sibling.meta.deleted {
+                sibling.meta.last_modified = None;
+            }
+            // Two tombstones without an event may have differed by their times alone.
+            self.add(sibling);
+        }
+        self.order_siblings();
     }
 
     /// The time of the newest write among the siblings.

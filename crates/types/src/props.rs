@@ -173,6 +173,12 @@ impl Default for BucketProps {
 }
 
 impl BucketProps {
+    /// Whether the bucket has no siblings: a coordinator keeps only its new value, and readers show
+    /// only the newest one. Values of a data type are an exception, because they merge.
+    pub const fn is_newest_only(&self) -> bool {
+        self.last_write_wins || !self.allow_mult
+    }
+
     /// The effective properties of a map. A missing name, or a value that [`check`] would refuse,
     /// counts as Riak's default. Names without a meaning in Ombak are ignored.
     pub fn from_map(map: &PropMap) -> Self {

@@ -12,7 +12,7 @@
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
-use crate::capabilities::{DATA_TYPES, FUNCTIONS, LOCATIONS, RING_CHANGES};
+use crate::capabilities::{DATA_TYPES, FUNCTIONS, LOCATIONS, RING_CHANGES, TIMELESS_TOMBSTONES};
 use ombak_metadata::state::Metadata;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -36,10 +36,13 @@ pub enum Feature {
     DataTypes,
     /// Functions are registered.
     Functions,
+    /// Tombstones lose their time before they are removed.
+    TimelessTombstones,
 }
 
 impl Feature {
-    const ALL: [Self; 4] = [Self::RingChanges, Self::Locations, Self::DataTypes, Self::Functions];
+    const ALL: [Self; 5] =
+        [Self::RingChanges, Self::Locations, Self::DataTypes, Self::Functions, Self::TimelessTombstones];
 
     /// Its name in handshakes.
     pub const fn capability(self) -> &'static str {
@@ -48,6 +51,7 @@ impl Feature {
             Self::Locations => LOCATIONS,
             Self::DataTypes => DATA_TYPES,
             Self::Functions => FUNCTIONS,
+            Self::TimelessTombstones => TIMELESS_TOMBSTONES,
         }
     }
 
@@ -58,6 +62,7 @@ impl Feature {
             Self::Locations => "locations of nodes",
             Self::DataTypes => "data types",
             Self::Functions => "registered functions",
+            Self::TimelessTombstones => "tombstones without a time",
         }
     }
 
@@ -69,6 +74,9 @@ impl Feature {
             Self::Locations => metadata.has_locations(),
             Self::DataTypes => metadata.has_data_types(),
             Self::Functions => metadata.has_had_functions(),
+            // Copies of such tombstones merge and read rightly everywhere. They only stay until
+            // every member can take the time from a tombstone.
+            Self::TimelessTombstones => false,
         }
     }
 }

@@ -51,6 +51,7 @@ mod standing;
 mod start;
 #[cfg(test)]
 mod tests;
+mod tombstones_gate;
 mod unfinished_join;
 
 pub use commands::{MemberChange, PlanShown, RingReady};

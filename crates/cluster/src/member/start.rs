@@ -10,6 +10,7 @@ use super::parts::MemberParts;
 use super::properties::ClusterProperties;
 use super::questions::{Answer, decode, encode};
 use super::standing::Standing;
+use super::tombstones_gate::TombstonesGate;
 use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records, register};
 use crate::node::{ClusterNode, StartError};
 use crate::service_numbers::MEMBERS;
@@ -81,6 +82,7 @@ impl MemberNode {
         node.admission = admission.clone();
         node.kv.awaits_ring = true;
         node.kv.hooks.kind_gate = Some(Arc::new(DataTypesGate::new(cell.clone())));
+        node.kv.hooks.reaping_gate = Some(Arc::new(TombstonesGate::new(cell.clone())));
         let node = ClusterNode::start(node)?;
         let address = advertised.unwrap_or(node.listens_on());
         let me = Myself {

@@ -177,8 +177,8 @@ impl Engine {
     /// Checks the condition against what a reader would see.
     fn check_condition(&self, request: &PutRequest, props: &BucketProps, seen: &Object) -> Result<(), Error> {
         let mut seen = seen.clone();
-        if props.last_write_wins || !props.allow_mult {
-            if !props.last_write_wins && !seen.is_deleted() {
+        if props.is_newest_only() {
+            if self.prefers_live(props) && !seen.is_deleted() {
                 seen.siblings.retain(|sibling| !sibling.meta.deleted);
             }
             seen.keep_newest();

@@ -75,7 +75,9 @@ pub(crate) struct Engine {
     pub(crate) due: Arc<DueVersions>,
     /// What is counted about listings and index queries over several nodes.
     pub(crate) coverage_counts: CoverageCounts,
-    /// The floors of time of buckets with `last_write_wins`.
+    /// Whether tombstones lose their time before they are removed.
+    pub(crate) takes_times: AtomicBool,
+    /// The floors of time of buckets without siblings.
     pub(crate) floors: Floors,
     /// What this node has promised to conditional puts.
     pub(super) ballots: Ballots,
@@ -162,6 +164,7 @@ impl Engine {
             replica_memory: ReplicaMemory::new(config.replica_memory_bytes),
             participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
             waking: Waking::new(config.runtime.now()),
+            takes_times: AtomicBool::new(config.hooks.reaping_gate.is_none()),
             config,
             placements: Placements::new(Placement::of_ring(Arc::new(ring))),
             put_run_bytes: AtomicU64::new(0),

@@ -110,7 +110,8 @@ impl Engine {
         let found = partition.read(&key, Access::Blocking).ok().flatten();
         let Some(object) = found.and_then(|found| partition.decode(&key, &found).ok()) else { return Ok(None) };
         let kind = self.config.hooks.kind_of(props).cloned();
-        reply_with(object, &GetPlan::of_one_copy(props, self.now()), kind.as_deref()).map(Some)
+        let plan = GetPlan::of_one_copy(props, self.prefers_live(props), self.now());
+        reply_with(object, &plan, kind.as_deref()).map(Some)
     }
 
     fn begin_read(
@@ -148,7 +149,8 @@ impl Engine {
         let sloppy = request.options.sloppy_quorum;
         let replicas = RequestReplicas::of_get(self.viewer(), placement.home(home), n, sloppy);
         let plan = GetPlan::new(&request.options, props, n, &replicas.list)?;
-        Ok((GetPlan { local: replicas.local, ..plan }, replicas, home))
+        let prefers_live = self.prefers_live(props);
+        Ok((GetPlan { local: replicas.local, prefers_live, ..plan }, replicas, home))
     }
 }
 

@@ -12,6 +12,7 @@ use super::stored_form::StoredForm;
 use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, Lack};
 use crate::interface::GetReply;
 use crate::names::Printable;
+use crate::partition::is_tombstone;
 use crate::replica::{
     Begun, NodeCounter, ReadReply, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome,
     StoreReply, Target,
@@ -251,6 +252,7 @@ impl GetRun {
                 GetAction::Ask { replica, ask } => self.ask(replica, ask),
                 GetAction::Reply(said) => {
                     self.has_replied = true;
+                    self.note_hidden(&said);
                     self.reply.get_or_insert(Said::Reply(said));
                 }
                 GetAction::Repair { replica, object, lack } => {
@@ -262,6 +264,16 @@ impl GetRun {
                 }
                 GetAction::Done => self.is_done = true,
             }
+        }
+    }
+
+    /// Schedules the replacement of values that a tombstone hides, if the copy of this node has
+    /// some. It may have been stored by an earlier process.
+    fn note_hidden(&self, said: &Result<GetReply, Error>) {
+        if let (Ok(GetReply::NotFound { tombstone: Some(_) }), Some((_, digest))) = (said, &self.whole)
+            && !is_tombstone(*digest)
+        {
+            self.engine.note_hidden_at_rest(self.key.partition, &self.key.key, *digest);
         }
     }
 

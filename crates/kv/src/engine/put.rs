@@ -73,6 +73,10 @@ impl Engine {
                 conflict,
             })
         });
+        if put.kind == WriteKind::AsIs {
+            // The version may be older than a tombstone beside it.
+            self.note_hidden(&put.partition, &put.key, &written);
+        }
         Ok(PutProgress {
             core: put.core,
             asked: put.asked,
@@ -115,7 +119,7 @@ impl Engine {
     /// The time that the value gets.
     fn stamp(&self, put: &CheckedPut<'_>, expectation: Option<&Expectation>) -> UnixMicros {
         // What a removal left behind must not be later than what is written now.
-        let floor = if put.props.last_write_wins { self.floors.of(put.nodes.home).0 + 1 } else { 0 };
+        let floor = if put.props.is_newest_only() { self.floors.of(put.nodes.home).0.saturating_add(1) } else { 0 };
         expectation.map_or(put.now.max(UnixMicros(floor)), |expectation| expectation.stamp(put.now))
     }
 
@@ -136,7 +140,7 @@ impl Engine {
         }
         let mut locked = partition.lock(key, access)?;
         match expectation {
-            None => locked.check(&request.options.condition, rules.now)?,
+            None => locked.check(&request.options.condition, rules.newest_only(), rules.now)?,
             Some(expectation) => {
                 if !expectation.holds_for(locked.local(), rules.now) {
                     return Err(conflict(&request.options.condition).into());

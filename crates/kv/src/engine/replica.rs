@@ -4,7 +4,7 @@ use super::engine::Engine;
 use crate::conditional::is_expected;
 use crate::coordination::get::Ask;
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::partition::{Access, Added, Deadline, Failure, MergeRules, Partition, Written, is_tombstone};
+use crate::partition::{Access, Added, Deadline, Failure, MergeRules, Partition, Written};
 use crate::replica::{ReadReply, ReplicaRead, ReplicaStore, StoreMode};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
@@ -80,10 +80,10 @@ impl Engine {
         (known.home(partition).version() <= used || !is_fenced) && used <= known.version()
     }
 
-    /// Schedules the removal of a tombstone that another node has sent.
+    /// Schedules what follows from a version that another node has sent.
     pub(crate) fn note_stored(&self, partition: &Partition, key: &[u8], written: &Written) {
-        if written.is_new && is_tombstone(written.digest) {
-            self.reaper.schedule(partition, key, written.digest);
+        if written.is_new {
+            self.note_version(partition, key, written);
         }
     }
 

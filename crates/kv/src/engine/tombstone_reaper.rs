@@ -19,6 +19,7 @@ use crate::partition::{Access, Failure, Partition, PartitionTable, is_tombstone}
 use crate::reaping::DueVersions;
 use ombak_runtime::Runtime;
 use ombak_storage::{Detail, FoldEntry, Scope, Snapshot, StorageError};
+use ombak_types::Object;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -189,6 +190,17 @@ impl Reaper {
                 }
             }
             DeleteMode::After(delay) => self.wait(partition.number(), key, digest, delay),
+        }
+    }
+
+    /// Schedules the replacement of values that a tombstone hides. It waits in no delete mode: it
+    /// is no removal of the tombstone.
+    pub(crate) fn schedule_at_once(&self, partition: u32, key: &[u8], digest: u64) {
+        let now = self.runtime.now();
+        let mut state = self.state.lock();
+        // Without room, a read of the key finds it again.
+        if state.queued() < WAITING_MAX {
+            state.expired.push_back(Reapable { due: now, partition, key: key.into(), digest, failures: 0 });
         }
     }
 
@@ -382,7 +394,15 @@ impl Reaper {
     }
 
     fn reap(&self, partition: &Partition, key: &[u8], digest: u64, access: Access) -> Result<(), Failure> {
-        let is_removed = partition.lock(key, access)?.reap(digest, self.runtime.wall_clock())?;
+        let (locked, now) = (partition.lock(key, access)?, self.runtime.wall_clock());
+        if locked.local().is_some_and(Object::is_hidden_by_tombstone) {
+            let is_hidden = self.due.props_of(key).is_some_and(|props| props.is_newest_only());
+            if is_hidden && let Some(written) = locked.replace_hidden(now)? {
+                self.schedule(partition, key, written.digest);
+            }
+            return Ok(());
+        }
+        let is_removed = locked.reap(digest, now)?;
         self.due.counts.removed(u64::from(is_removed));
         Ok(())
     }

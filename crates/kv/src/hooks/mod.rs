@@ -185,6 +185,13 @@ pub trait KindGate: Send + Sync {
     fn may_write(&self) -> Result<(), Error>;
 }
 
+/// Knows whether tombstones may lose their time before they are removed.
+pub trait ReapingGate: Send + Sync {
+    /// Whether every member takes part (docs/design/replication.md §6). It is asked now and then
+    /// until it is so.
+    fn may_take_times(&self) -> bool;
+}
+
 /// The hooks of a node.
 #[derive(Clone, Default)]
 pub struct Hooks {
@@ -196,6 +203,8 @@ pub struct Hooks {
     pub kinds: Vec<Arc<dyn ValueKind>>,
     /// Who is asked before a value of a kind is written; `None`: nobody.
     pub kind_gate: Option<Arc<dyn KindGate>>,
+    /// Who is asked before a tombstone loses its time; `None`: nobody.
+    pub reaping_gate: Option<Arc<dyn ReapingGate>>,
     /// Who runs the commit hooks of buckets. Without it, a put in a bucket with pre-commit hooks is
     /// refused.
     pub commit: Option<Arc<dyn CommitHooks>>,

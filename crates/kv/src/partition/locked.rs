@@ -5,7 +5,6 @@ use super::partition::{Current, Partition, has_summary};
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{ValueKind, unite_values};
-use crate::interface::PutCondition;
 use crate::names::Printable;
 use ombak_storage::{Appended, StorageError, Stored, Write};
 use ombak_types::object::Merged;
@@ -119,11 +118,6 @@ impl<'a> Locked<'a> {
     /// The current version with empty values, also if it has expired.
     pub fn local(&self) -> Option<&Object> {
         self.local.as_ref()
-    }
-
-    /// Checks the condition of a write. A tombstone or an expired version counts as an absent key.
-    pub fn check(&self, condition: &PutCondition, now: UnixMicros) -> Result<(), Error> {
-        condition.check(self.local.as_ref(), now)
     }
 
     /// Loads the values of the siblings that a write will keep, so that [`Self::coordinate`] and

@@ -19,6 +19,7 @@ mod rules;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tombstones;
 mod unreadable_keys;
 mod write_gate;
 

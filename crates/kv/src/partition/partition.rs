@@ -10,7 +10,7 @@ use crate::hooks::{Change, ValueKind, WriteObserver};
 use crate::names::Printable;
 use ombak_storage::{Backend, StorageError, Stored, UnreadableObserver};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
-use ombak_types::{Error, Object, StoreFailure, StoreFailureKind, VectorClock, stored_object};
+use ombak_types::{Actor, Error, Object, StoreFailure, StoreFailureKind, VectorClock, stored_object};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::{error, warn};
@@ -298,6 +298,11 @@ impl Partition {
     /// Epochs that were issued before this ticket are never continued.
     pub(super) fn floor(&self) -> Ticket {
         self.floor.load(Ordering::SeqCst)
+    }
+
+    /// The actor of the next event on a key, for which no client names a clock.
+    pub(super) fn actor_of_event(&self, local: &VectorClock) -> Actor {
+        self.actors.actor_for_event(Some(local), local, self.floor())
     }
 
     /// Raises the floor: no epoch issued so far is continued from now on.

@@ -52,7 +52,7 @@ impl<'a> WriteRules<'a> {
 impl WriteRules<'_> {
     /// Whether a coordinator keeps only the new value.
     pub fn newest_only(&self) -> bool {
-        self.values.is_none() && (self.props.last_write_wins || !self.props.allow_mult)
+        self.values.is_none() && self.props.is_newest_only()
     }
 
     /// Begins the write of a storage key. Called under the key's lock, immediately before an event

@@ -6,7 +6,7 @@ use crate::partition::{Access, Failure, Partition};
 use crate::replica::{AskRequest, ClassId, ReapReply, RemoveRequest, Round, Vote, VoteRequest};
 use bytes::Bytes;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, StoreFailure, StoreFailureKind};
+use ombak_types::{Error, Object, StoreFailure, StoreFailureKind};
 use std::sync::Arc;
 
 impl Engine {
@@ -81,35 +81,56 @@ impl Engine {
         let now = self.now();
         let class = (request.round.partition, request.round.n_val);
         let mut answers = Vec::with_capacity(request.versions.len());
+        let takes_times = self.takes_times() && !is_broken(BrokenRule::TombstonesLoseTheirTimes);
+        let mut timeless = Vec::new();
         for (key, digest) in &request.versions {
-            let locked = partition.lock(key, Access::Blocking).map_err(error_of)?;
-            let is_removed = locked.reap_behind_fence(*digest, now, || {
+            let raise_fence = || {
                 if !is_broken(BrokenRule::RemovalsRaiseFences) {
                     self.fences.raise_for_key(partition.number(), key);
                 }
-            });
+            };
+            let locked = partition.lock(key, Access::Blocking).map_err(error_of)?;
+            if takes_times && locked.local().is_some_and(Object::has_timed_tombstone) {
+                let taken = locked.take_time(*digest, now, raise_fence).map_err(error_of)?;
+                timeless.extend(taken.map(|written| (key, written.digest)));
+                answers.push(false);
+                continue;
+            }
+            let is_removed = locked.reap_behind_fence(*digest, now, raise_fence);
             answers.push(is_removed.map_err(error_of)?);
         }
         // This primary would drive a round for them by itself, after a while.
         self.due.forget(class, &request.versions);
+        // The round that removes them may follow at once: their time has come before.
+        for (key, digest) in timeless {
+            self.due.offer(partition.number(), key, digest);
+        }
         self.due.counts.removed(answers.iter().filter(|is_removed| **is_removed).count() as u64);
         Ok(ReapReply { answers, counter: self.fences.counter() })
     }
 
-    /// Raises the floor of time to the newest tombstone of a bucket with `last_write_wins`, before
-    /// any of them is removed.
+    /// Raises the floor of time to the newest version of a bucket without siblings that is removed
+    /// with its time, before any of them is removed.
     fn raise_floor_of_time(&self, request: &RemoveRequest, partition: &Arc<Partition>) -> Result<(), Error> {
         let mut newest = UnixMicros(0);
         for (key, _) in request.versions.iter().filter(|(key, _)| self.has_floor(key)) {
             let local = partition.head(key, Access::Blocking).map_err(error_of)?;
-            newest = newest.max(local.and_then(|local| local.last_modified()).unwrap_or_default());
+            newest = newest.max(local.map(|local| self.time_left_behind(&local)).unwrap_or_default());
         }
         self.raise_floor(partition.number(), newest)
     }
 
-    /// Whether a floor of time keeps a tombstone of this key from hiding a later value.
+    /// Whether a floor of time keeps what a removal of this key leaves behind from hiding a later
+    /// value.
     pub(super) fn has_floor(&self, key: &Bytes) -> bool {
-        self.buckets.snapshot().props_of_key(key).is_some_and(|props| props.last_write_wins)
+        self.buckets.snapshot().props_of_key(key).is_some_and(|props| props.is_newest_only())
+    }
+
+    /// The time that a removal of this version would leave behind somewhere; 0 if it leaves none,
+    /// because the tombstone loses its time first.
+    pub(super) fn time_left_behind(&self, version: &Object) -> UnixMicros {
+        let loses_time = self.takes_times() && version.has_timed_tombstone();
+        if loses_time { UnixMicros(0) } else { version.last_modified().unwrap_or_default() }
     }
 
     fn raise_floor(&self, partition: u32, to: UnixMicros) -> Result<(), Error> {

@@ -87,6 +87,7 @@ impl Driver {
 
     /// Starts the rounds that are due.
     fn look(&mut self, engine: &Arc<Engine>) {
+        engine.look_at_gate();
         let placement = engine.request_placement();
         if engine.is_alone_in(&placement) {
             return;

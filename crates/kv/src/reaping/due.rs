@@ -4,6 +4,7 @@ use super::counts::ReapingCounts;
 use crate::buckets::BucketRegistry;
 use bytes::Bytes;
 use ombak_runtime::Runtime;
+use ombak_types::BucketProps;
 use ombak_types::names::decode_storage_key;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +104,11 @@ impl DueVersions {
         drop(classes);
         self.work.notify_one();
         true
+    }
+
+    /// The properties of the bucket of a storage key; `None` if its type is not known here yet.
+    pub(crate) fn props_of(&self, key: &[u8]) -> Option<Arc<BucketProps>> {
+        self.buckets.snapshot().props_of_key(key).cloned()
     }
 
     /// The classes whose next round may begin.

@@ -1,4 +1,5 @@
-//! One round: vote, ask, remove (docs/design/replication.md §6).
+//! One round: vote, ask, remove (docs/design/replication.md §6). The round that meets a tombstone
+//! with its time ends with taking the time, and the next one removes the tombstone.
 
 use super::due::Class;
 use crate::deliberate_faults::{BrokenRule, is_broken};
@@ -70,9 +71,11 @@ impl ReapingRound {
     /// Executes the three steps. An answer that is missing ends the round.
     pub(super) async fn run(self, batch: Vec<(Bytes, u64)>) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
-        let (versions, floor) = self.read(&batch).await?;
+        let (engine, class, given) = (self.engine.clone(), (self.round.partition, self.round.n_val), batch.clone());
+        let left = self.engine.disk_pool.run(move || engine.replace_hidden(class, batch)).await?;
+        let (versions, floor) = self.read(&left).await?;
         let is_there = |pair: &(Bytes, u64)| versions.iter().any(|version| version.key == pair.0);
-        outcome.done.extend(batch.iter().filter(|pair| !is_there(pair)).cloned());
+        outcome.done.extend(given.iter().filter(|pair| !is_there(pair)).cloned());
         let agreed = self.vote(versions, &mut outcome).await?;
         outcome.agreed = agreed.iter().map(|(key, _)| key.clone()).collect();
         let clean = self.ask(agreed, floor, &mut outcome).await?;
@@ -100,7 +103,7 @@ impl ReapingRound {
                     return None;
                 }
                 if engine.has_floor(&key) {
-                    floor = floor.max(head.last_modified().unwrap_or_default());
+                    floor = floor.max(engine.time_left_behind(&head));
                 }
                 Some(Reapable { key, digest, clock: head.clock })
             };

@@ -12,6 +12,8 @@
 //!   copy that has not seen all of them. Whoever knows the kind makes one value of several. Which
 //!   of its events were deleted beside further ones can depend on the order of merges. Copies with
 //!   equal clocks then have values of different events, and their merge has both.
+//! * Of two forms of a tombstone the one that has lost its time stays (docs/design/replication.md
+//!   §6).
 //! * Of two copies without a clock (`write_once`) the one with the larger [`UnclockedRank`] stays.
 //!
 //! Invariant: for copies that coordinators have made, and copies merged from them, the result does
@@ -126,7 +128,7 @@ impl Object {
 
     /// Adds a sibling unless it is there. Returns whether that changed anything. Of two siblings of
     /// one event the larger one stays: that of a head, which has no value, is the smaller one.
-    fn add(&mut self, sibling: Sibling) -> bool {
+    pub(super) fn add(&mut self, sibling: Sibling) -> bool {
         let has_it = |mine: &Sibling| {
             mine.meta.kind == sibling.meta.kind && !mine.value.is_empty() && mine.events().descends(&sibling.events())
         };
@@ -135,7 +137,7 @@ impl Object {
             return false;
         }
         match self.siblings.iter_mut().find(|mine| mine.is_same_as(&sibling)) {
-            Some(mine) if order::compare(mine, &sibling).is_lt() => *mine = sibling,
+            Some(mine) if mine.is_replaced_by(&sibling) => *mine = sibling,
             Some(_) => return false,
             None => self.siblings.push(sibling),
         }
@@ -156,6 +158,16 @@ impl Sibling {
             Some(dot) if other.clock.contains(dot) => other.siblings.iter().any(|s| s.same_event(self)),
             _ => true,
         }
+    }
+
+    /// Whether another form of the same event takes the place of this one. A tombstone that has lost
+    /// its time never gets it back.
+    fn is_replaced_by(&self, other: &Self) -> bool {
+        let has_time = |s: &Self| s.meta.last_modified.is_some();
+        if self.meta.deleted && other.meta.deleted && has_time(self) != has_time(other) {
+            return has_time(self);
+        }
+        order::compare(self, other).is_lt()
     }
 
     /// Values of different events are different values, even if their bytes are equal. Values of a

@@ -447,3 +447,47 @@ fn the_fingerprint_knows_when_a_value_ends() {
         assert!(seen.insert(object.digest()), "{expires_secs}");
     }
 }
+
+/// A copy that an actor has written alone, with a time in seconds.
+fn written_by(n: usize, mut sibling: Sibling, secs: u64) -> Object {
+    sibling.meta.last_modified = Some(at(secs));
+    Object::coordinate(None, Object::new(sibling), &actor(n), at(secs), true)
+}
+
+#[test]
+fn a_tombstone_without_its_time_is_older_than_every_value() {
+    let (value, deleted) = (written_by(0, value(1), 5), written_by(1, Sibling::tombstone(), 9));
+    let mut timeless = deleted.clone();
+    assert!(timeless.has_timed_tombstone());
+    timeless.take_times_of_tombstones();
+    assert!(!timeless.has_timed_tombstone() && timeless.digest() != deleted.digest());
+    for (tombstone, is_hidden) in [(deleted, true), (timeless, false)] {
+        let both = merged(&value, &tombstone);
+        assert_eq!(both.is_hidden_by_tombstone(), is_hidden);
+        let mut shown = both.clone();
+        shown.keep_newest();
+        assert_eq!(shown.is_deleted(), is_hidden);
+        assert!(!value.is_hidden_by_tombstone() && !tombstone.is_hidden_by_tombstone());
+    }
+}
+
+#[test]
+fn a_tombstone_never_gets_its_time_back() {
+    let timed = written_by(1, Sibling::tombstone(), 9);
+    let mut timeless = timed.clone();
+    timeless.take_times_of_tombstones();
+    assert_eq!(merged(&timed, &timeless), timeless);
+    assert_eq!(merged(&timeless, &timed), timeless);
+    // It is so beside a value that one of the copies has met.
+    let met = merged(&timed, &written_by(0, value(1), 5));
+    let both = merged(&met, &merged(&timeless, &written_by(0, value(1), 5)));
+    assert!(!both.has_timed_tombstone() && both.siblings.len() == 2);
+    assert_eq!(both.digest(), merged(&merged(&timeless, &written_by(0, value(1), 5)), &met).digest());
+}
+
+#[test]
+fn copies_without_a_clock_keep_the_times_of_their_tombstones() {
+    let mut sibling = Sibling::tombstone();
+    sibling.meta.last_modified = Some(at(9));
+    assert!(!Object::new(sibling).has_timed_tombstone());
+}

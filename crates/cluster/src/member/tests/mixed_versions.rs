@@ -4,8 +4,9 @@
 use super::moving_objects::carry_out;
 use super::*;
 use crate::member::data_types_gate::DataTypesGate;
+use crate::member::tombstones_gate::TombstonesGate;
 use ombak_kv::DeleteRequest;
-use ombak_kv::hooks::KindGate;
+use ombak_kv::hooks::{KindGate, ReapingGate};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -197,6 +198,30 @@ async fn values_of_data_types_are_written_when_all_members_can_read_them() {
     fourth.join(nodes[0].node().listens_on()).await.unwrap();
     nodes.push(fourth);
     stop(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tombstones_lose_their_times_when_all_members_can_take_them() {
+    let mut places = places(&[Speaks::Everything, Speaks::Everything, Speaks::Version1]);
+    let mut nodes = start_all(&places).await;
+    form(&nodes).await;
+    keep_addresses(&mut places, &nodes);
+    let gate = TombstonesGate::new(Arc::new(std::sync::OnceLock::from(Arc::downgrade(&nodes[0].inner))));
+    until("it is known what runs on the third", || {
+        nodes_refusal(&nodes[0]).contains("An earlier version of ombak runs on")
+    })
+    .await;
+    assert!(!gate.may_take_times());
+    end(nodes.pop().unwrap()).await;
+    places[2].speaks = Speaks::Everything;
+    nodes.push(places[2].start().await);
+    until("the third was upgraded", || gate.may_take_times()).await;
+    stop(&nodes).await;
+}
+
+fn nodes_refusal(node: &MemberNode) -> String {
+    let refused = node.check_all_can(Feature::TimelessTombstones).err();
+    refused.map(|refused| refused.to_string()).unwrap_or_default()
 }
 
 /// Clients that write through a node that answers, and which writes were acknowledged.

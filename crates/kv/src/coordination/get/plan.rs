@@ -24,9 +24,9 @@ pub struct GetPlan {
     pub as_stored: bool,
     /// Only the newest sibling is returned, because the bucket does not allow siblings.
     pub newest_only: bool,
-    /// A live value is preferred to a concurrent tombstone, whichever is newer: a removal may have
-    /// left the tombstone behind (docs/design/replication.md §6). In a bucket with
-    /// `last_write_wins` a floor of time does the same.
+    /// A live value is preferred to a newer tombstone, because some member removes tombstones that
+    /// have their time, and may have left this one behind (docs/design/replication.md §6). The
+    /// caller sets it.
     pub prefers_live: bool,
     /// The bucket's `dvv_enabled`. Without it clients see equal contents once.
     pub dvv: bool,
@@ -40,7 +40,7 @@ pub struct GetPlan {
 
 impl GetPlan {
     /// The plan of a read that looks at one copy only.
-    pub(crate) const fn of_one_copy(props: &BucketProps, now: UnixMicros) -> Self {
+    pub(crate) const fn of_one_copy(props: &BucketProps, prefers_live: bool, now: UnixMicros) -> Self {
         Self {
             r: 1,
             pr: 0,
@@ -49,8 +49,8 @@ impl GetPlan {
             notfound_ok: true,
             head: false,
             as_stored: false,
-            newest_only: props.last_write_wins || !props.allow_mult,
-            prefers_live: !props.last_write_wins,
+            newest_only: props.is_newest_only(),
+            prefers_live,
             dvv: props.dvv_enabled,
             local: None,
             now,
@@ -84,8 +84,8 @@ impl GetPlan {
             notfound_ok: options.notfound_ok.unwrap_or(props.notfound_ok),
             head: options.head,
             as_stored: options.as_stored,
-            newest_only: props.last_write_wins || !props.allow_mult,
-            prefers_live: !props.last_write_wins,
+            newest_only: props.is_newest_only(),
+            prefers_live: false,
             dvv: props.dvv_enabled,
             local: None,
             now: UnixMicros::default(),

@@ -1,6 +1,7 @@
 //! Histories of partitions that are replicas of each other.
 
 mod expiry;
+mod hidden;
 mod histories;
 mod kinds;
 mod kv679;

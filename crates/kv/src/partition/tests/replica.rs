@@ -72,6 +72,13 @@ impl Replica {
         object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect()
     }
 
+    /// Replaces the values that a tombstone hides. Returns the new version.
+    pub(super) fn replace_hidden(&self) -> Option<Object> {
+        let locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
+        let now = UnixMicros::from_secs(self.now_secs.get());
+        locked.replace_hidden(now).unwrap().map(|written| written.object)
+    }
+
     /// Simulates a disk that lost the key.
     pub(super) fn lose(&self) {
         self.partition.store().delete(&self.key).unwrap();

@@ -1,6 +1,6 @@
 //! Histories of conditional puts (docs/design/replication.md §17).
 
-use super::world::{Faults, World, bucket, key};
+use super::world::{Faults, Shown, World, bucket, key};
 use crate::deliberate_faults::{BrokenRule, break_rule};
 use crate::interface::{PutCondition, PutOptions, PutRequest};
 use ombak_types::{Object, Sibling, VectorClock};
@@ -13,7 +13,7 @@ fn run_conditional(seed: u64, rule: Option<BrokenRule>) -> (usize, usize) {
     break_rule(rule);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let ended = tokio.block_on(async {
-        let mut world = World::new(seed, Faults::Network);
+        let mut world = World::new(seed, Faults::Network, Shown::Siblings);
         let (mut most, mut all) = (0, 0);
         for round in 0..6 {
             for _ in 0..world.network.random.below(4) {

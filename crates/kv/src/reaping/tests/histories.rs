@@ -1,6 +1,6 @@
 //! Histories of deletes and rounds.
 
-use super::world::{Faults, World};
+use super::world::{Faults, Shown, World};
 use crate::deliberate_faults::{BrokenRule, break_rule};
 const STEPS: usize = 60;
 
@@ -14,11 +14,11 @@ struct Ended {
     restarts: u64,
 }
 
-fn run(seed: u64, faults: Faults, rule: Option<BrokenRule>) -> Ended {
+fn run(seed: u64, (faults, shown): (Faults, Shown), rule: Option<BrokenRule>) -> Ended {
     break_rule(rule);
     let tokio = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let ended = tokio.block_on(async {
-        let mut world = World::new(seed, faults);
+        let mut world = World::new(seed, faults, shown);
         for _ in 0..STEPS {
             world.step().await;
         }
@@ -37,12 +37,12 @@ fn number(name: &str, default: u64) -> u64 {
 
 /// `OMBAK_REAPING_HISTORIES` says how many; `OMBAK_REAPING_SEED` runs one. Returns the number of
 /// restarts.
-fn run_all(faults: Faults) -> u64 {
+fn run_all(faults: Faults, shown: Shown) -> u64 {
     let only = number("OMBAK_REAPING_SEED", 0);
     let seeds = if only > 0 { only..=only } else { 1..=number("OMBAK_REAPING_HISTORIES", 40) };
     let (mut wrong, mut fences, mut restarts) = (Vec::new(), 0, 0);
     for seed in seeds {
-        let ended = run(seed, faults, None);
+        let ended = run(seed, (faults, shown), None);
         fences += ended.fences;
         restarts += ended.restarts;
         wrong.extend(ended.wrong.map(|why| format!("seed {seed}: {why}")));
@@ -54,26 +54,42 @@ fn run_all(faults: Faults) -> u64 {
 
 #[test]
 fn nothing_deleted_comes_back_and_all_tombstones_go() {
-    assert_eq!(run_all(Faults::Network), 0);
+    assert_eq!(run_all(Faults::Network, Shown::Siblings), 0);
 }
 
 #[test]
 fn so_it_is_when_processes_are_killed_and_machines_lose_power() {
-    assert!(run_all(Faults::Restarts) > 0);
+    assert!(run_all(Faults::Restarts, Shown::Siblings) > 0);
 }
 
-fn is_found(rule: BrokenRule, histories: u64) {
-    let found = (1..=histories).find_map(|seed| run(seed, Faults::Network, Some(rule)).wrong.map(|why| (seed, why)));
+#[test]
+fn in_a_bucket_without_siblings_the_newest_write_counts() {
+    assert_eq!(run_all(Faults::Network, Shown::Newest), 0);
+}
+
+fn is_found(rule: BrokenRule, shown: Shown, histories: u64) {
+    let run = |seed| run(seed, (Faults::Network, shown), Some(rule)).wrong.map(|why| (seed, why));
+    let found = (1..=histories).find_map(run);
     println!("{rule:?}: {found:?}");
     assert!(found.is_some(), "{rule:?} can be left out, and nobody notices");
 }
 
 #[test]
 fn it_is_found_that_other_members_are_not_asked() {
-    is_found(BrokenRule::OtherMembersAreAsked, 200);
+    is_found(BrokenRule::OtherMembersAreAsked, Shown::Siblings, 200);
 }
 
 #[test]
 fn it_is_found_that_no_copy_is_refused() {
-    is_found(BrokenRule::CopiesAreFenced, 200);
+    is_found(BrokenRule::CopiesAreFenced, Shown::Siblings, 200);
+}
+
+#[test]
+fn it_is_found_that_a_living_value_is_preferred_to_a_newer_tombstone() {
+    is_found(BrokenRule::NewerTombstonesHide, Shown::Newest, 200);
+}
+
+#[test]
+fn it_is_found_that_hidden_values_stay() {
+    is_found(BrokenRule::HiddenValuesAreReplaced, Shown::Newest, 200);
 }

@@ -3,6 +3,7 @@
 use ombak_runtime::{BoxFuture, JobQueue, JobsAtOnce, NoRandomBytes, Periodic, Runtime};
 use ombak_types::time::UnixMicros;
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -44,6 +45,11 @@ impl Periodic for Rounds {
     }
 }
 
+thread_local! {
+    /// What the wall clock of this thread has told last.
+    static LAST: Cell<u64> = const { Cell::new(0) };
+}
+
 impl Runtime for OneThread {
     fn now(&self) -> Instant {
         tokio::time::Instant::now().into_std()
@@ -52,7 +58,11 @@ impl Runtime for OneThread {
     fn wall_clock(&self) -> UnixMicros {
         static BEGAN: OnceLock<Instant> = OnceLock::new();
         let began = *BEGAN.get_or_init(|| self.now());
-        UnixMicros(1_700_000_000_000_000 + self.now().saturating_duration_since(began).as_micros() as u64)
+        let now = 1_700_000_000_000_000 + self.now().saturating_duration_since(began).as_micros() as u64;
+        // Two writes one after the other have different times.
+        let now = now.max(LAST.get() + 1);
+        LAST.set(now);
+        UnixMicros(now)
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<(), NoRandomBytes> {

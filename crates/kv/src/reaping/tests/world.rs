@@ -39,6 +39,15 @@ pub(super) struct KeyHistory {
     pub(super) contexts: Vec<(VectorClock, BTreeSet<usize>)>,
 }
 
+/// What readers see of concurrent values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// All of them.
+    Siblings,
+    /// The newest one (`allow_mult=false`).
+    Newest,
+}
+
 /// What goes wrong in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Faults {
@@ -60,6 +69,7 @@ pub(super) struct World {
     nodes: Vec<Node>,
     pub(super) keys: Vec<KeyHistory>,
     faults: Faults,
+    shown: Shown,
     /// How often a node was started again.
     pub(super) restarts: u64,
 }
@@ -77,8 +87,24 @@ fn values_of(object: &Object) -> BTreeSet<usize> {
     alive.map(|sibling| str::from_utf8(&sibling.value).unwrap().parse().unwrap()).collect()
 }
 
+/// What is wrong with the value that a reader of the newest one sees. Writes have the times of
+/// their order, so nothing may be shown that is older than an acknowledged write.
+fn wrong_newest(writes: &[Write], shown: &BTreeSet<usize>) -> Option<String> {
+    let acknowledged = writes.iter().rposition(|write| write.is_acknowledged)?;
+    match shown.first() {
+        Some(value) if *value < acknowledged && writes[acknowledged].is_delete => {
+            Some(format!("RETURNED: value {value}, before delete {acknowledged}"))
+        }
+        Some(value) if *value < acknowledged => Some(format!("HIDDEN: value {acknowledged}, by value {value}")),
+        None if writes[acknowledged..].iter().all(|write| !write.is_delete) => {
+            Some(format!("LOST: value {acknowledged}"))
+        }
+        _ => None,
+    }
+}
+
 /// Starts the process of a node.
-fn open(number: usize, disk: &Arc<FaultyFs>, network: &Network) -> Kv {
+fn open(number: usize, disk: &Arc<FaultyFs>, network: &Network, shown: Shown) -> Kv {
     let dir = Path::new("/node");
     let fs: Arc<dyn FileSystem> = disk.clone();
     let stores = BitcaskFactory::new(fs.clone(), dir.join("bitcask"), JournalConfig::default()).unwrap();
@@ -91,7 +117,7 @@ fn open(number: usize, disk: &Arc<FaultyFs>, network: &Network) -> Kv {
     config.timeout = Duration::from_secs(3);
     config.delete_mode = DeleteMode::Immediate;
     config.maintain_interval = Duration::from_secs(3600);
-    config.default_props.insert("allow_mult".into(), true.into());
+    config.default_props.insert("allow_mult".into(), (shown == Shown::Siblings).into());
     config.default_props.insert("dvv_enabled".into(), true.into());
     let node = Kv::open(config).unwrap();
     viewer.set(node.identity().node_id).unwrap();
@@ -99,15 +125,15 @@ fn open(number: usize, disk: &Arc<FaultyFs>, network: &Network) -> Kv {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, faults: Faults) -> Self {
+    pub(super) fn new(seed: u64, faults: Faults, shown: Shown) -> Self {
         let network = Network { wires: Arc::default(), random: Arc::new(Random::new(seed)) };
         let start = |number| {
             let disk = FaultyFs::new(seed * NODES as u64 + number as u64);
-            Node { kv: open(number, &disk, &network), disk }
+            Node { kv: open(number, &disk, &network, shown), disk }
         };
         let nodes: Vec<Node> = (0..NODES).map(start).collect();
         let keys = (0..KEYS).map(|_| KeyHistory::default()).collect();
-        let world = Self { network, nodes, keys, faults, restarts: 0 };
+        let world = Self { network, nodes, keys, faults, shown, restarts: 0 };
         (0..NODES).for_each(|number| world.join(number));
         world
     }
@@ -134,7 +160,7 @@ impl World {
         let number = self.network.random.below(NODES);
         let loss = [Loss::Nothing, Loss::Some, Loss::Everything][self.network.random.below(3)];
         let disk = self.nodes[number].disk.restart(loss);
-        let kv = open(number, &disk, &self.network);
+        let kv = open(number, &disk, &self.network, self.shown);
         self.nodes[number] = Node { kv, disk };
         self.join(number);
         self.restarts += 1;
@@ -284,6 +310,15 @@ impl World {
         for at in 0..KEYS {
             let Some(shown) = self.read(at, 3).await else { return Some(format!("k{at} cannot be read")) };
             let writes = &self.keys[at].writes;
+            if self.shown == Shown::Newest {
+                if let Some(wrong) = wrong_newest(writes, &shown) {
+                    return Some(format!("{wrong} of k{at}"));
+                }
+                if shown.is_empty() && self.copies(at).iter().any(Option::is_some) {
+                    return Some(format!("k{at} is deleted, and its values stay"));
+                }
+                continue;
+            }
             for (number, write) in writes.iter().enumerate().filter(|(_, write)| !write.is_delete) {
                 let replaced = writes.iter().any(|by| by.seen.contains(&number));
                 let for_good = writes.iter().any(|by| by.is_acknowledged && by.seen.contains(&number));
