@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_a_removed_member_owes_to_a_replica_is_missing_there() {
-        let owes = |missing| Replicas { owed: BTreeMap::from([(B, missing)]), ..Replicas::default() };
+        let owes = |missing| Replicas { owed: BTreeMap::from([(B, missing)]), ..full() };
         let others = [(B, full()), (C, full())];
         let known = |lost: Replicas| [&[(A, lost)], &others[..]].concat();
         let some = Missing::In(BTreeSet::from([(6, 2), (1, 2)]));

@@ -78,8 +78,8 @@ impl Driver {
         }
     }
 
-    /// How a round has ended that came to nothing. What disturbs it while all members are up is soon
-    /// over, and so is what makes a member refuse.
+    /// How a round has ended that came to nothing. What disturbs it while all members are up is
+    /// soon over, and so is what makes a member refuse.
     fn ending_of(&self, why: &Error) -> Ending {
         let is_refused = matches!(why, Error::Storage(failure) if failure.kind == StoreFailureKind::Busy);
         if is_refused || self.all_are_up { Ending::Disturbed } else { Ending::Unanswered }

@@ -165,8 +165,8 @@ impl DueVersions {
         }
     }
 
-    /// Notes what the primaries have voted: which versions some of them lack, or have something else
-    /// in place of, and which all of them have.
+    /// Notes what the primaries have voted: which versions some of them lack, or have something
+    /// else in place of, and which all of them have.
     pub(super) fn voted(&self, class: Class, lacked: &[Bytes], agreed: &[Bytes]) {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };

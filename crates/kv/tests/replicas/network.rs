@@ -9,7 +9,7 @@ use ombak_kv::{
     TransferClient, UnreachableNode, Vote, VoteRequest,
 };
 use ombak_runtime::BoxFuture;
-use ombak_types::{Error, NodeId};
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use std::future::{Future, pending};
@@ -28,6 +28,10 @@ pub struct Links {
     delays: Option<Random>,
     /// The number of puts that were given to a coordinator directly.
     operations: u64,
+    /// Whether nodes refuse to remove tombstones when another node asks, as while the ring changes.
+    refuses_removals: bool,
+    /// How many removals were refused.
+    refused_removals: u64,
 }
 
 impl Links {
@@ -48,6 +52,14 @@ impl Links {
     pub fn next_operation(&mut self) -> u64 {
         self.operations += 1;
         self.operations
+    }
+
+    pub fn refuse_removals(&mut self, refuse: bool) {
+        self.refuses_removals = refuse;
+    }
+
+    pub fn refused_removals(&self) -> u64 {
+        self.refused_removals
     }
 
     pub fn set_stopped(&mut self, node: NodeId, stopped: bool) {
@@ -217,6 +229,13 @@ impl ReapingClient for Remote {
     }
 
     fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
+        let mut links = self.network.links();
+        if links.refuses_removals {
+            links.refused_removals += 1;
+            let refused = StoreFailure::new(StoreFailureKind::Busy, "the home partition is changing");
+            return Box::pin(async move { Err(refused.into()) });
+        }
+        drop(links);
         ask!(self, node => node.remove(request))
     }
 }

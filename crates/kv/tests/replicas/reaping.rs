@@ -116,6 +116,19 @@ async fn a_primary_that_missed_the_delete_gets_the_tombstone() {
     cluster.wait_until("the tombstone is gone", || cluster.holders("k").is_empty()).await;
 }
 
+/// The home changes while the primaries are told to remove a tombstone, so they refuse. A driver
+/// that had removed its own copy would leave theirs to rounds that they drive after a minute.
+#[tokio::test]
+async fn what_a_disturbed_removal_leaves_behind_goes_within_seconds() {
+    let cluster = reaping(3);
+    cluster.put(0, "k", "v", PutOptions { w: count(3), ..PutOptions::default() }).await.unwrap();
+    cluster.network.links().refuse_removals(true);
+    cluster.delete(0, "k").await;
+    cluster.wait_until("the order to remove was repeated", || cluster.network.links().refused_removals() >= 6).await;
+    cluster.network.links().refuse_removals(false);
+    cluster.wait_until("the tombstone is gone", || cluster.holders("k").is_empty()).await;
+}
+
 /// Copies with equal clocks and different contents come from elsewhere (§11). No primary votes for
 /// another one's copy, and nobody reads the key.
 #[tokio::test]

@@ -9,12 +9,13 @@ use serde_json::json;
 const KEYS: usize = 120;
 
 /// Nodes that detect failures, alone, numbered from 1.
-async fn watchful(count: usize) -> Vec<MemberNode> {
+async fn watchful(count: usize) -> (Vec<Place>, Vec<MemberNode>) {
+    let places: Vec<Place> = (1..=count).map(|number| Place { detects: true, ..Place::memory(number) }).collect();
     let mut nodes = Vec::new();
-    for number in 1..=count {
-        nodes.push(Place { detects: true, ..Place::memory(number) }.start().await);
+    for place in &places {
+        nodes.push(place.start().await);
     }
-    nodes
+    (places, nodes)
 }
 
 /// Writes keys of which there are two copies.
@@ -90,7 +91,7 @@ async fn all_are_found(node: &MemberNode, keys: &[String]) {
 /// The member that joins takes nothing, so the change cannot end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_is_settled_only_when_the_committed_ring_is_in_force() {
-    let mut nodes = watchful(6).await;
+    let (_places, mut nodes) = watchful(6).await;
     let late = nodes.pop().unwrap();
     form(&nodes).await;
     let keys = write_twice(&nodes).await;
@@ -138,7 +139,7 @@ async fn a_cluster_is_settled_only_when_the_committed_ring_is_in_force() {
 /// The second member is lost before the copies of the first one were made anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removal_that_would_destroy_data_says_so_and_needs_one_more_word() {
-    let mut nodes = watchful(6).await;
+    let (_places, mut nodes) = watchful(6).await;
     let late = nodes.pop().unwrap();
     form(&nodes).await;
     let keys = write_twice(&nodes).await;
@@ -190,7 +191,7 @@ async fn a_removal_that_would_destroy_data_says_so_and_needs_one_more_word() {
 /// A write has reached one of its two replicas, and that one is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_lost_member_still_owed_to_others_counts_as_lost() {
-    let mut nodes = watchful(4).await;
+    let (_places, mut nodes) = watchful(4).await;
     form(&nodes).await;
     let _ = write_twice(&nodes).await;
     until_settlement(&nodes[0]).await;
