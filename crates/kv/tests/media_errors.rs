@@ -211,7 +211,8 @@ async fn a_leaver_with_a_bad_sector_leaves() {
     }
 }
 
-/// A volume that is gone for a while: a few versions seem lost, and then the store fails as a whole.
+/// A volume that is gone for a while: a few versions seem lost, and then the store fails as a
+/// whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_volume_that_is_gone_is_no_matter_of_single_versions() {
     let cluster = Cluster::of(3);
