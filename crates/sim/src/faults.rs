@@ -1,5 +1,6 @@
 //! Faults: what goes wrong in a run, when, and for how long.
 
+use crate::bad_sectors;
 use crate::clients::Rush;
 use crate::cluster::{Cluster, Standing, Wiring};
 use crate::oracle::{Oracle, Violation};
@@ -7,9 +8,11 @@ use crate::random::Random;
 use crate::starting;
 use crate::world::{HostId, OUTSIDE, World};
 use ombak_runtime::{Runtime, RuntimeExt};
-use ombak_storage::fs::sim::Loss;
+use ombak_storage::fs::sim::{FaultyFs, Loss};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,11 +48,24 @@ pub enum FaultKind {
     FullDisk,
     Stragglers,
     FalseSuspicion,
+    BadSector,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = {
+        let mut all = [Self::BadSector; 15];
+        let mut at = 0;
+        while at < Self::AT_RANDOM.len() {
+            all[at] = Self::AT_RANDOM[at];
+            at += 1;
+        }
+        all
+    };
+
+    /// The kinds of which each strike picks one. Kinds that came later have random numbers of their
+    /// own (`bad_sectors`), so that earlier seeds stay what they are.
+    const AT_RANDOM: [Self; 14] = [
         Self::Kill,
         Self::PowerLoss,
         Self::LostDisk,
@@ -69,7 +85,7 @@ impl FaultKind {
 
 /// A fault that lasts.
 #[derive(Clone, Debug)]
-enum Lasting {
+pub(crate) enum Lasting {
     Down(HostId),
     Paused(HostId),
     /// Nothing passes from the first hosts to the second ones.
@@ -123,7 +139,7 @@ impl Nemesis {
             cluster: cluster.clone(),
             oracle: oracle.clone(),
             rush: Arc::default(),
-            kinds: &FaultKind::ALL,
+            kinds: &FaultKind::AT_RANDOM,
             state: Arc::default(),
         }
     }
@@ -161,19 +177,14 @@ impl Nemesis {
     fn strike(&self, random: &mut Random) {
         let kind = *random.pick(self.kinds);
         let Some(lasting) = self.begin(kind, random) else { return };
-        let number = {
+        let number = self.count(kind);
+        {
             let mut state = self.state.lock();
-            *state.counts.entry(kind).or_default() += 1;
-            state.next += 1;
-            let number = state.next;
             state.lasting.insert(number, lasting);
             self.oracle.lock().witness.note_faults(state.lasting.len());
             state.overlapping_max = state.overlapping_max.max(state.lasting.len());
-            number
-        };
-        self.world.inner().note([11, kind as u64, number]);
-        let text = format!("{:?} fault {number}: {kind:?}", self.world.elapsed());
-        self.oracle.lock().note_all(&text);
+        }
+        self.note_begin(kind, number);
         self.apply_links();
         let (this, lasts_ms) = (self.clone(), random.within(LASTS_MS));
         let runtime = self.world.runtime(OUTSIDE);
@@ -182,6 +193,21 @@ impl Nemesis {
             ends.await;
             this.end(number).await;
         }));
+    }
+
+    /// Counts a fault, and returns its number.
+    pub(crate) fn count(&self, kind: FaultKind) -> u64 {
+        let mut state = self.state.lock();
+        *state.counts.entry(kind).or_default() += 1;
+        state.next += 1;
+        state.next
+    }
+
+    /// Notes that a fault has begun.
+    pub(crate) fn note_begin(&self, kind: FaultKind, number: u64) {
+        self.world.inner().note([11, kind as u64, number]);
+        let text = format!("{:?} fault {number}: {kind:?}", self.world.elapsed());
+        self.oracle.lock().note_all(&text);
     }
 
     /// Whether faults come and go no more.
@@ -207,7 +233,7 @@ impl Nemesis {
         Some(host)
     }
 
-    fn begin(&self, kind: FaultKind, random: &mut Random) -> Option<Lasting> {
+    pub(crate) fn begin(&self, kind: FaultKind, random: &mut Random) -> Option<Lasting> {
         let hosts = self.cluster.lock().hosts();
         Some(match kind {
             FaultKind::Kill => {
@@ -268,7 +294,11 @@ impl Nemesis {
                 Lasting::Nothing
             }
             FaultKind::UnreadableRecord => {
-                self.damage(self.free_host(random)?, random)?;
+                self.damage(self.free_host(random)?, random, FaultyFs::flip_bit)?;
+                Lasting::Nothing
+            }
+            FaultKind::BadSector => {
+                self.damage(self.free_host(random)?, random, bad_sectors::spoil)?;
                 Lasting::Nothing
             }
             FaultKind::FullDisk => {
@@ -328,20 +358,25 @@ impl Nemesis {
         }
     }
 
-    /// Flips a bit somewhere in a data file.
-    fn damage(&self, host: HostId, random: &mut Random) -> Option<()> {
+    /// Damages a data file at some bit.
+    fn damage(
+        &self,
+        host: HostId,
+        random: &mut Random,
+        damage: impl FnOnce(&FaultyFs, &Path, u64) -> io::Result<()>,
+    ) -> Option<()> {
         let mut cluster = self.cluster.lock();
         let node = cluster.node(host);
         node.kv.as_ref()?;
         let files = node.disks.store_files().ok()?;
-        let is_data = |path: &std::path::Path| path.extension().is_some_and(|ext| ext == "data" || ext == "fresh");
+        let is_data = |path: &Path| path.extension().is_some_and(|ext| ext == "data" || ext == "fresh");
         let files: Vec<_> = files.into_iter().filter(|(path, length)| is_data(path) && *length > 0).collect();
         if files.is_empty() {
             return None;
         }
         let (path, length) = random.pick(&files);
         let before = self.oracle.lock().all_copies(&cluster);
-        node.disks.stores.flip_bit(path, random.within(0..*length * 8)).ok()?;
+        damage(&node.disks.stores, path, random.within(0..*length * 8)).ok()?;
         cluster.nodes[host.0 - 1].is_damaged = true;
         self.oracle.lock().node_damaged(&cluster, host, before);
         Some(())

@@ -7,6 +7,8 @@
 //! What it is not: nothing that is shipped depends on it. It does not model the timing of real
 //! machines, and it does not replace tests with real processes.
 //!
+//! In one seed of five the disks get bad sectors, of which reads fail with EIO.
+//!
 //! A seed that is divisible by 3 connects the engines by single messages, which are lost, doubled,
 //! reordered and late. All others run members (`ombak_cluster::MemberNode`) over ordered streams,
 //! with failure detection, and with metadata whose log and votes lie on the simulated disks. They
@@ -58,6 +60,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod bad_sectors;
 mod bucket_kinds;
 mod changes;
 mod clients;

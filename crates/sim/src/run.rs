@@ -1,5 +1,6 @@
 //! One run: a seed, from the first node to the last check.
 
+use crate::bad_sectors;
 use crate::changes::{ChangeKind, Driver, Operator};
 use crate::clients::{self, ClientCounts, Clients};
 use crate::cluster::{Backends, Cluster, Machines, RepairCounts, Wiring};
@@ -198,6 +199,11 @@ async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Oper
     let still = left.clone();
     runtime.spawn(Box::pin(operator.clone().run(seed, move || still.load(Ordering::SeqCst) == 0)));
     let (still, changes, began) = (left.clone(), operator.clone(), runtime.now());
+    if bad_sectors::happen_in(seed) {
+        let (still, healed) = (left.clone(), nemesis.clone());
+        let is_over = move || still.load(Ordering::SeqCst) == 0 || healed.has_healed();
+        runtime.spawn(Box::pin(nemesis.clone().spoil_sectors(seed, is_over)));
+    }
     let is_over = || {
         let has_changed = changes.in_faults() > 0 || runtime.now() > began + FIRST_CHANGE_MAX;
         still.load(Ordering::SeqCst) == 0 && has_changed
