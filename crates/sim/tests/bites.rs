@@ -44,7 +44,7 @@ fn a_replica_that_drops_siblings_is_found() {
 
 #[test]
 fn a_forwarded_put_that_is_executed_late_is_found() {
-    let violation = found_by_a_seed(BrokenRule::ForwardedPutsAreNeverLate, 15);
+    let violation = found_by_a_seed(BrokenRule::ForwardedPutsAreNeverLate, 3);
     assert!(violation.contains("was not executed in time"), "{violation}");
 }
 
