@@ -218,6 +218,13 @@ def check_errors_of_terms(member):
         (_, request), _ = erlang_request(b"terms", [value])
         equal(pb.error(23, [(1, request), (2, "text/plain")]), '{unknown_content_type,<<"text/plain">>}', "an unknown encoding")
         equal(ask(member, "POST", "/mapred", request, {"Content-Type": ERLANG})[0], 415, "the status of terms over HTTP")
+        (_, request), _ = erlang_request(Atom("foo"), [value])
+        must_be = ("Inputs must be a binary bucket, a tuple of bucket and key-filters, a list of target tuples, or a search, "
+                   "index, or modfun tuple:")
+        equal(pb.error(23, [(1, request), (2, ERLANG)]), f'{{inputs,{{"{must_be}",\n         foo}}}}', "the error of inputs")
+        (_, request), _ = erlang_request(b"terms", Atom("undefined"))
+        said = pb.error(23, [(1, request), (2, ERLANG)])
+        equal(said, '{query,{"Query takes a list of step tuples",undefined}}', "the error of phases")
         said = pb.error(23, [(1, json.dumps({"inputs": "terms", "query": []})), (2, ERLANG)])
         equal(said.startswith("{invalid_term,"), True, f"the error of what is no term: {said}")
     equal(in_terms(member, b"terms", [erlang_phase("reduce", "reduce_count_inputs")]), {0: [20]}, "a job after jobs that failed")
@@ -277,6 +284,28 @@ def mapred_http_errors(world):
     with Pb(world[2]) as pb:
         text = pb.error(23, [(1, json.dumps({"inputs": inputs, "query": [mapping()]})), (2, JSON)])
     equal(json.loads(text), error, "the failure over Protocol Buffers")
+
+
+def mapred_lenient_json(world):
+    """Jobs that are no strict JSON, as clients and people send them: a backslash before a letter, real ends of lines in
+    a function, and a comma behind the last element."""
+    put(world[1], "lenient", "k", "To be, or not to be", query="?w=3", Content_Type="text/plain")
+    lines = (b'{"inputs":[["lenient","k"]],"query":[{"map":{"language":"javascript",'
+             b'"source":"function(v) {\n return [1];\n}"}}]}')
+    words = (b'{"inputs":"lenient","query":[{"map":{"language":"javascript","source":"function(v) {'
+             b'return v.values[0].data.toLowerCase().match(/\\w+/g);}"}},],}')
+    for request, expected in ((lines, [1]), (words, ["to", "be", "or", "not", "to", "be"])):
+        status, _, body = ask(world[2], "POST", "/mapred", request, {"Content-Type": JSON})
+        equal((status, body), (200, json.dumps(expected, separators=(",", ":")).encode()), "a job over HTTP")
+        found = by_phase(world[3], [(1, request), (2, JSON)], json.loads)
+        equal(found, {0: expected}, "a job over Protocol Buffers")
+    status, _, body = ask(world[2], "POST", "/mapred", lines + b"x", {"Content-Type": JSON})
+    equal((status, body[:32]), (400, b"The POST body was not valid JSON"), "text behind a job")
+    digits = "123456789012345678901234567890"
+    inputs = f'[["lenient","k",{digits}]]'
+    request = f'{{"inputs":{inputs},"query":[]}}'.encode()
+    status, _, body = ask(world[2], "POST", "/mapred", request, {"Content-Type": JSON})
+    equal((status, body), (200, inputs.encode()), "key data of more than 64 bits")
 
 
 def mapred_notfound_failover(world):

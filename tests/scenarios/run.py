@@ -56,7 +56,7 @@ SCENARIOS = {
     properties: ["bucket_props_roundtrip", "bucket_props_validation", "verify_reset_bucket_props", "bucket_types",
                  "http_bucket_types", "cluster_meta_basic"],
     mapreduce: ["mapred_basic_compat", "mapred_erlang_terms", "mapred_verify_rt", "mapred_buffer_prereduce", "mapred_http_errors",
-                "mapred_notfound_failover", "verify_mr_prereduce_node_down"],
+                "mapred_lenient_json", "mapred_notfound_failover", "verify_mr_prereduce_node_down"],
     interfaces: ["verify_api_timeouts", "verify_asis_put", "verify_conditionalput_api", "verify_2i_returnterms", "pr_pw",
                  "verify_listkeys", "verify_put_opt_node_confirms", "post_generate_key"],
     datatypes: ["test_hll", "verify_counter_converge", "verify_dt_context", "verify_dt_converge", "verify_no_datatype_siblings"],

@@ -11,8 +11,8 @@ use crate::{BadBytes, Clock, Field, FieldType, FieldValue, Request, Value};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use ombak_types::json::Json;
 use ombak_types::props::DataType;
-use serde_json::{Map, Value as Json};
 
 /// Why JSON is not a request. The texts are Riak's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +33,8 @@ pub enum BadJson {
     Context(String),
 }
 
-/// Reads a request with its context. `time_us` is the time of assignments to registers.
+/// Reads a request with its context. `time_us` is the time of assignments to registers. Of two
+/// members with one name, where only one makes sense, the first one counts, as in Riak.
 ///
 /// # Errors
 /// [`BadJson`]: the JSON is not a request for the type.
@@ -42,7 +43,8 @@ pub fn request_from_json(kind: DataType, json: &Json, time_us: u64) -> Result<(R
         return Ok((parse::request(kind, json, time_us)?, None));
     };
     let mut members = members.clone();
-    let context = members.shift_remove("context");
+    let place = members.iter().position(|(name, _)| name == "context");
+    let context = place.map(|place| members.remove(place).1);
     let request = parse::request(kind, &Json::Object(members), time_us)?;
     Ok((request, context.map(|context| read_context(&context)).transpose()?))
 }
@@ -58,42 +60,35 @@ fn read_context(json: &Json) -> Result<Clock, BadJson> {
 /// member is left out. Bytes that are no UTF-8 are replaced.
 pub fn value_to_json(value: &Value, context: Option<&Clock>) -> Json {
     let (kind, json) = match value {
-        Value::Counter(sum) => (DataType::Counter, number(*sum)),
+        Value::Counter(sum) => (DataType::Counter, Json::from(*sum)),
         Value::Set(members) => (DataType::Set, texts(members)),
         Value::GSet(members) => (DataType::Gset, texts(members)),
         Value::Map(fields) => (DataType::Map, fields_to_json(fields)),
-        Value::Hll(count) => (DataType::Hll, Json::from(*count)),
+        Value::Hll(count) => (DataType::Hll, Json::from(i128::from(*count))),
     };
-    let mut answer = Map::new();
-    answer.insert("type".into(), kind.name().into());
-    answer.insert("value".into(), json);
+    let mut answer = vec![("type".to_owned(), kind.name().into()), ("value".to_owned(), json)];
     if let Some(context) = context {
-        answer.insert("context".into(), STANDARD.encode(context.to_context()).into());
+        answer.push(("context".to_owned(), Json::Text(STANDARD.encode(context.to_context()))));
     }
     Json::Object(answer)
 }
 
-/// JSON has no larger numbers here than 64 bits hold; larger sums become the nearest float.
-fn number(sum: i128) -> Json {
-    i64::try_from(sum).map_or_else(|_| Json::from(sum as f64), Json::from)
-}
-
 fn text(bytes: &Bytes) -> Json {
-    String::from_utf8_lossy(bytes).into()
+    Json::Text(String::from_utf8_lossy(bytes).into_owned())
 }
 
 fn texts(members: &[Bytes]) -> Json {
-    members.iter().map(text).collect()
+    Json::List(members.iter().map(text).collect())
 }
 
 fn fields_to_json(fields: &[(Field, FieldValue)]) -> Json {
     let member = |(field, value): &(Field, FieldValue)| {
         let name = format!("{}_{}", String::from_utf8_lossy(&field.name), type_name(field.kind));
         let value = match value {
-            FieldValue::Counter(sum) => number(*sum),
+            FieldValue::Counter(sum) => Json::from(*sum),
             FieldValue::Register(value) => text(value),
             FieldValue::Map(fields) => fields_to_json(fields),
-            FieldValue::Flag(is_enabled) => Json::from(*is_enabled),
+            FieldValue::Flag(is_enabled) => Json::Bool(*is_enabled),
             FieldValue::Set(members) => texts(members),
         };
         (name, value)

@@ -4,7 +4,6 @@ use crate::FunctionError;
 use crate::pool::Running;
 use ombak_runtime::pause_if_due;
 use ombak_script::{ErrorKind, Limits, Log, PreCommit, ScriptError, Session};
-use serde_json::Value;
 use std::time::Instant;
 
 /// The session of a function, during one piece of work. Each call may take the time that the limits
@@ -26,13 +25,13 @@ impl<'a> Calls<'a> {
         Self { session, running, limits, deadline, ended: None }
     }
 
-    /// Calls a map function. Returns the values that it gives for the object.
-    pub fn map(&mut self, object: &str, key_data: &str, arg: &str) -> Result<Vec<Value>, ScriptError> {
+    /// Calls a map function. Returns the JSON text of the list that it gives for the object.
+    pub fn map(&mut self, object: &str, key_data: &str, arg: &str) -> Result<String, ScriptError> {
         self.timed(|session| session.map(object, key_data, arg))
     }
 
-    /// Calls a reduce function with the JSON text of a list.
-    pub fn reduce(&mut self, values: &str, arg: &str) -> Result<Vec<Value>, ScriptError> {
+    /// Calls a reduce function with the JSON text of a list. Returns that of another one.
+    pub fn reduce(&mut self, values: &str, arg: &str) -> Result<String, ScriptError> {
         self.timed(|session| session.reduce(values, arg))
     }
 

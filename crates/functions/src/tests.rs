@@ -96,8 +96,7 @@ fn soon() -> Instant {
 
 /// What a map function gives.
 async fn mapped(function: &Function, deadline: Instant) -> Result<String, FunctionError> {
-    let result = function.run(deadline, |calls| calls.map("1", "null", "null")).await??;
-    Ok(serde_json::Value::Array(result).to_string())
+    Ok(function.run(deadline, |calls| calls.map("1", "null", "null")).await??)
 }
 
 fn kind(result: Result<String, FunctionError>) -> ErrorKind {
@@ -173,7 +172,7 @@ async fn a_function_gives_results_and_errors() {
     assert_eq!(kind(mapped(&unknown, soon()).await), ErrorKind::UnknownFunction);
     let builtin = pool.open(Lane::Reduce, Program::named("Riak.reduceSum").unwrap());
     let sum = builtin.run(soon(), |calls| calls.reduce("[1,2,3]", "null")).await.unwrap();
-    assert_eq!(sum, Ok(vec![serde_json::json!(6)]));
+    assert_eq!(sum.as_deref(), Ok("[6]"));
     assert_eq!(builtin.run(soon(), |calls| calls.call(&["[1]"])).await.unwrap(), Ok(Some("[1]".to_owned())));
 }
 

@@ -11,7 +11,7 @@ mod phase;
 
 pub use batching::Batching;
 pub(crate) use batching::asks_for_prereduce;
-pub use error::JobError;
+pub use error::{JobError, Why};
 pub use function::{Mapper, Reducer, ScriptSource};
 pub use inputs::{IndexQuery, Inputs};
 pub use phase::Phase;
@@ -19,6 +19,7 @@ pub use phase::Phase;
 use crate::term::from_json;
 use ombak_types::Bucket;
 use ombak_types::etf::{EtfError, decode};
+use ombak_types::json::{BadJsonKind, Json};
 use std::time::Duration;
 
 /// The maximum number of phases.
@@ -41,8 +42,11 @@ pub struct Job {
 impl Job {
     /// Reads a job in JSON (docs/riak/http-api.md §7).
     pub fn from_json(text: &[u8]) -> Result<Self, JobError> {
-        let value: serde_json::Value =
-            serde_json::from_slice(text).map_err(|error| JobError::NotJson(error.to_string()))?;
+        let value = Json::read(text).map_err(|bad| match bad.kind {
+            // Riak has the same words for it.
+            BadJsonKind::NotUtf8 => JobError::NotAnObject,
+            _ => JobError::NotJson(bad.to_string()),
+        })?;
         from_json::job(value.as_object().ok_or(JobError::NotAnObject)?)
     }
 

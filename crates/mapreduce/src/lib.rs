@@ -29,7 +29,7 @@ pub use answer::{Collected, Encoding, Failure, PhaseFailure, TooLarge};
 pub use filter::{BadFilter, FilterError, KeyFilter};
 pub use input::Input;
 pub use job::{
-    Batching, IndexQuery, Inputs, Job, JobError, Mapper, PHASES_MAX, Phase, Reducer, ScriptSource, TIMEOUT_DEFAULT,
+    Batching, IndexQuery, Inputs, Job, JobError, Mapper, PHASES_MAX, Phase, Reducer, ScriptSource, TIMEOUT_DEFAULT, Why,
 };
 pub use link::LinkMatch;
 pub use native::{MapFunction, Mapped, NativeError, ReduceFunction};

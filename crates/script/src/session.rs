@@ -5,7 +5,6 @@ use crate::hook::PreCommit;
 use crate::log::Log;
 use crate::program::Function;
 use crate::{Clock, ErrorKind, Limits, Program, ScriptError};
-use serde_json::Value;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -31,13 +30,13 @@ impl Session {
         Ok(Self { program, limits, clock, log, engine: Some(engine) })
     }
 
-    /// Calls a map function. Returns the values that it gives for the object.
-    pub fn map(&mut self, object: &str, key_data: &str, arg: &str) -> Result<Vec<Value>, ScriptError> {
+    /// Calls a map function. Returns the JSON text of the list that it gives for the object.
+    pub fn map(&mut self, object: &str, key_data: &str, arg: &str) -> Result<String, ScriptError> {
         self.call_for_list(&[object, key_data, arg])
     }
 
-    /// Calls a reduce function with the JSON text of a list.
-    pub fn reduce(&mut self, values: &str, arg: &str) -> Result<Vec<Value>, ScriptError> {
+    /// Calls a reduce function with the JSON text of a list. Returns that of another one.
+    pub fn reduce(&mut self, values: &str, arg: &str) -> Result<String, ScriptError> {
         self.call_for_list(&[values, arg])
     }
 
@@ -69,14 +68,16 @@ impl Session {
         self.log.take()
     }
 
-    fn call_for_list(&mut self, arguments: &[&str]) -> Result<Vec<Value>, ScriptError> {
+    /// The text stays a text, so that whoever reads it decides what becomes of its numbers.
+    fn call_for_list(&mut self, arguments: &[&str]) -> Result<String, ScriptError> {
         let Some(result) = self.call(arguments)? else {
             return Err(returned("undefined"));
         };
-        match parsed(&result)? {
-            Value::Array(values) => Ok(values),
-            Value::Object(_) => Err(returned("an object that is not a list")),
-            other => Err(returned(&other.to_string())),
+        // The engine writes JSON without white space around it.
+        match result.as_bytes().first() {
+            Some(b'[') => Ok(result),
+            Some(b'{') => Err(returned("an object that is not a list")),
+            _ => Err(returned(&result)),
         }
     }
 
@@ -99,7 +100,7 @@ impl Session {
     }
 }
 
-fn parsed(result: &str) -> Result<Value, ScriptError> {
+fn parsed(result: &str) -> Result<serde_json::Value, ScriptError> {
     // The engine writes JSON; what can fail is the nesting, which the parser limits.
     serde_json::from_str(result)
         .map_err(|error| ScriptError::new(ErrorKind::Result, format!("the result cannot be read: {error}")))

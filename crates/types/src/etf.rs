@@ -1,8 +1,8 @@
 //! The part of Erlang's external term format that Riak's stored objects and clocks use
 //! (docs/riak/backends.md §7.3).
 //!
-//! What it is: a decoder for untrusted bytes, an encoder, and the one-line text form that Erlang's
-//! `~p` gives a term, because clients match on such texts.
+//! What it is: a decoder for untrusted bytes, an encoder, and the text that Erlang's `~p` gives a
+//! term, in one line and in several, because clients match on such texts.
 //!
 //! What it is not: it has no processes, ports, references, functions or bit strings; the decoder
 //! refuses their tags.
@@ -13,11 +13,13 @@
 
 mod decode;
 mod encode;
+mod pretty;
 mod text;
 
 pub(crate) use decode::inflate;
 pub use decode::{EtfError, Limits, decode, decode_with};
 pub use encode::{encode, encode_to};
+pub use pretty::Pretty;
 pub use text::{AtomText, BinaryText, CharListText, StringText};
 
 use bytes::Bytes;

@@ -19,6 +19,7 @@
 pub mod clock;
 pub mod error;
 pub mod etf;
+pub mod json;
 pub mod names;
 mod node_id;
 pub mod object;

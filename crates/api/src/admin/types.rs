@@ -3,6 +3,7 @@
 use super::{AdminContext, AdminError};
 use ombak_kv::{BucketRegistry, PropsError, TypeStatus};
 use ombak_types::PropMap;
+use ombak_types::json::{Json, member};
 use serde_json::{Value, json};
 
 /// A change of a bucket type, as the last segment of the path names it.
@@ -73,10 +74,10 @@ fn apply(buckets: &BucketRegistry, name: &[u8], action: Action, props: &PropMap)
 /// Reads the properties from `{"props":{…}}`. Errors have Riak's wording (docs/riak/semantics.md
 /// §16).
 fn props_of(body: &[u8]) -> Result<PropMap, AdminError> {
-    let Ok(Value::Object(mut outer)) = serde_json::from_slice(body) else {
+    let Ok(Json::Object(outer)) = Json::read(body) else {
         return Err(AdminError::BadRequest("invalid json".into()));
     };
-    match outer.remove("props") {
+    match member(&outer, "props").cloned().map(Json::into_value) {
         Some(Value::Object(props)) => Ok(props),
         _ => Err(AdminError::BadRequest("no props field found in json".into())),
     }

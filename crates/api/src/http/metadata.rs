@@ -73,11 +73,13 @@ fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|v| v.strip_suffix(b"\"")).unwrap_or(value)
 }
 
+/// The user metadata, in the order of the names regardless of their case, as Riak stores it.
 fn user_meta(request: &Request) -> Vec<(Bytes, Bytes)> {
     let is_user_meta =
         |name: &[u8]| has_prefix(name, META_PREFIX.as_bytes()) || name.eq_ignore_ascii_case(TTL_NAME.as_bytes());
-    let named = request.lines.wanted(is_user_meta).into_iter();
-    named.map(|(name, value)| (Bytes::from(title_case(&name)), value)).collect()
+    let mut named = request.lines.wanted(is_user_meta);
+    named.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    named.into_iter().map(|(name, value)| (Bytes::from(title_case(&name)), value)).collect()
 }
 
 /// Whether a name begins with a prefix, regardless of case.

@@ -3,8 +3,8 @@
 use super::{BadJson, type_name};
 use crate::{Field, FieldOp, FieldType, MapOp, Request, SetOp};
 use bytes::Bytes;
+use ombak_types::json::{Json, member};
 use ombak_types::props::DataType;
-use serde_json::Value as Json;
 
 pub(super) fn request(kind: DataType, json: &Json, time_us: u64) -> Result<Request, BadJson> {
     match kind {
@@ -27,12 +27,12 @@ fn bytes(text: &str) -> Bytes {
 /// `5`, `-3`, `"increment"`, `"decrement"`, `{"increment":n}` or `{"decrement":n}`.
 fn amount(json: &Json) -> Result<i64, BadJson> {
     let amount = match json {
-        Json::Number(number) => number.as_i64(),
-        Json::String(word) if word == "increment" => Some(1),
-        Json::String(word) if word == "decrement" => Some(-1),
-        Json::Object(members) if members.len() == 1 => match members.iter().next() {
-            Some((name, by)) if name == "increment" => by.as_i64(),
-            Some((name, by)) if name == "decrement" => by.as_i64().and_then(i64::checked_neg),
+        Json::Int(n) => Some(*n),
+        Json::Text(word) if word == "increment" => Some(1),
+        Json::Text(word) if word == "decrement" => Some(-1),
+        Json::Object(members) => match members.as_slice() {
+            [(name, by)] if name == "increment" => by.as_i64(),
+            [(name, by)] if name == "decrement" => by.as_i64().and_then(i64::checked_neg),
             _ => None,
         },
         _ => None,
@@ -67,10 +67,10 @@ fn adds(kind: &'static str, json: &Json) -> Result<Vec<Bytes>, BadJson> {
 fn each_member_op(json: &Json, visit: &mut impl FnMut(bool, Bytes) -> bool) -> Option<()> {
     for (name, value) in json.as_object()? {
         match (name.as_str(), value) {
-            ("update", Json::Array(inner)) => inner.iter().try_for_each(|ops| each_member_op(ops, visit))?,
+            ("update", Json::List(inner)) => inner.iter().try_for_each(|ops| each_member_op(ops, visit))?,
             ("update", inner) => each_member_op(inner, visit)?,
-            ("add" | "remove", Json::String(member)) => visit(name == "add", bytes(member)).then_some(())?,
-            ("add_all" | "remove_all", Json::Array(members)) => {
+            ("add" | "remove", Json::Text(member)) => visit(name == "add", bytes(member)).then_some(())?,
+            ("add_all" | "remove_all", Json::List(members)) => {
                 for member in members {
                     visit(name == "add_all", bytes(member.as_str()?)).then_some(())?;
                 }
@@ -84,21 +84,23 @@ fn each_member_op(json: &Json, visit: &mut impl FnMut(bool, Bytes) -> bool) -> O
 /// `{"update":{"FIELD_TYPE":…},"remove":"FIELD_TYPE" or […]}`. Removals come first.
 fn map_ops(json: &Json, time_us: u64) -> Result<Vec<MapOp>, BadJson> {
     let members = json.as_object().ok_or_else(|| bad("map", json))?;
-    if let Some(unknown) = members.keys().find(|name| !matches!(name.as_str(), "update" | "remove")) {
-        return Err(bad("map", &Json::from(unknown.as_str())));
+    if let Some(unknown) =
+        members.iter().map(|(name, _)| name.as_str()).find(|name| !matches!(*name, "update" | "remove"))
+    {
+        return Err(bad("map", &Json::from(unknown)));
     }
     let mut ops = Vec::new();
-    match members.get("remove") {
+    match member(members, "remove") {
         None => {}
-        Some(Json::Array(names)) => {
+        Some(Json::List(names)) => {
             for name in names {
                 ops.push(MapOp::Remove(field(name.as_str().ok_or_else(|| bad("map", json))?)?));
             }
         }
-        Some(Json::String(name)) => ops.push(MapOp::Remove(field(name)?)),
+        Some(Json::Text(name)) => ops.push(MapOp::Remove(field(name)?)),
         Some(_) => return Err(bad("map", json)),
     }
-    if let Some(updates) = members.get("update") {
+    if let Some(updates) = member(members, "update") {
         for (name, op) in updates.as_object().ok_or_else(|| bad("map", json))? {
             let field = field(name)?;
             let op = field_op(field.kind, op, time_us)?;
@@ -113,7 +115,10 @@ fn field_op(kind: FieldType, json: &Json, time_us: u64) -> Result<FieldOp, BadJs
         FieldType::Counter => amount(json).map(FieldOp::Counter),
         FieldType::Register => {
             let assigned = match json {
-                Json::Object(members) if members.len() == 1 => members.get("assign").and_then(Json::as_str),
+                Json::Object(members) => match members.as_slice() {
+                    [(name, value)] if name == "assign" => value.as_str(),
+                    _ => None,
+                },
                 value => value.as_str(),
             };
             let value = bytes(assigned.ok_or_else(|| bad("register", json))?);

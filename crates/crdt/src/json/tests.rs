@@ -4,7 +4,7 @@
 use super::*;
 use crate::testing::actor;
 use crate::{Precision, State};
-use serde_json::json;
+use serde_json::{Value as JsonValue, json};
 
 /// What a node does with requests, one after the other.
 struct Node(State);
@@ -15,19 +15,19 @@ impl Node {
     }
 
     /// Posts a request, and returns the text of an error.
-    fn post(&mut self, body: Json) -> Result<(), String> {
-        let (request, context) = request_from_json(self.0.kind(), &body, 1).map_err(|bad| bad.to_string())?;
+    fn post(&mut self, body: JsonValue) -> Result<(), String> {
+        let (request, context) = request_from_json(self.0.kind(), &body.into(), 1).map_err(|bad| bad.to_string())?;
         let delta = self.0.delta(&request, &actor(0), context.as_ref()).map_err(|refusal| refusal.to_string())?;
         self.0.merge_delta(&delta).unwrap();
         Ok(())
     }
 
     /// The value, and the count in the context.
-    fn get(&self) -> (Json, Option<u64>) {
-        let mut answer = value_to_json(&self.0.value(), self.0.context());
+    fn get(&self) -> (JsonValue, Option<u64>) {
+        let mut answer = value_to_json(&self.0.value(), self.0.context()).into_value();
         assert_eq!(answer["type"], self.0.kind().name());
         let context = answer.as_object_mut().unwrap().shift_remove("context");
-        let clock = context.map(|context| read_context(&context).unwrap());
+        let clock = context.map(|context| read_context(&context.into()).unwrap());
         (answer["value"].take(), clock.map(|clock| clock.count_of(&actor(0))))
     }
 
@@ -132,17 +132,40 @@ fn hyperloglogs_and_sets_that_grow() {
 
 #[test]
 fn field_names_end_with_their_types() {
-    let refused = |name: &str| request_from_json(DataType::Map, &json!({"remove": name}), 1).unwrap_err().to_string();
+    let refused =
+        |name: &str| request_from_json(DataType::Map, &json!({"remove": name}).into(), 1).unwrap_err().to_string();
     for name in ["", "counter", "a_hll", "a_gset", "a_counters", "a_Counter"] {
         assert_eq!(refused(name), format!("Invalid map field name '{name}'"));
     }
-    let (request, _) = request_from_json(DataType::Map, &json!({"remove": ["a_b_set", "_flag"]}), 1).unwrap();
+    let (request, _) = request_from_json(DataType::Map, &json!({"remove": ["a_b_set", "_flag"]}).into(), 1).unwrap();
     let removal = |name: &'static str, kind| crate::MapOp::Remove(Field::new(name, kind));
     assert_eq!(request, Request::Map(vec![removal("a_b", FieldType::Set), removal("", FieldType::Flag)]));
 }
 
 #[test]
-fn large_sums_are_numbers() {
-    assert_eq!(value_to_json(&Value::Counter(i128::from(i64::MIN)), None)["value"], json!(i64::MIN));
-    assert_eq!(value_to_json(&Value::Counter(1 << 80), None)["value"], json!((1u128 << 80) as f64));
+fn a_sum_has_all_its_digits() {
+    for (sum, digits) in [
+        (i128::from(i64::MIN), "-9223372036854775808"),
+        (i128::from(i64::MIN) - 1, "-9223372036854775809"),
+        (i128::from(u64::MAX) + 1, "18446744073709551616"),
+        (1 << 80, "1208925819614629174706176"),
+    ] {
+        let counter = value_to_json(&Value::Counter(sum), None).to_string();
+        assert_eq!(counter, format!(r#"{{"type":"counter","value":{digits}}}"#));
+        let inner = FieldValue::Map(vec![(Field::new("n", FieldType::Counter), FieldValue::Counter(sum))]);
+        let map = value_to_json(&Value::Map(vec![(Field::new("m", FieldType::Map), inner)]), None).to_string();
+        assert_eq!(map, format!(r#"{{"type":"map","value":{{"m_map":{{"n_counter":{digits}}}}}}}"#));
+    }
+}
+
+/// Riak applies all members of an `update`, and takes the first of the others.
+#[test]
+fn members_of_one_name_mean_what_they_mean_to_riak() {
+    let read = |kind, json: &str| request_from_json(kind, &Json::read(json.as_bytes()).unwrap(), 1).unwrap().0;
+    let counter = || Field::new("n", FieldType::Counter);
+    let add = |amount| crate::MapOp::Update(counter(), crate::FieldOp::Counter(amount));
+    let map = read(DataType::Map, r#"{"update":{"n_counter":1,"n_counter":2},"update":{"n_counter":4}}"#);
+    assert_eq!(map, Request::Map(vec![add(1), add(2)]));
+    let adds = |members: &[&'static str]| members.iter().map(|name| crate::SetOp::Add(Bytes::from(*name))).collect();
+    assert_eq!(read(DataType::Set, r#"{"add":"a","add":"b"}"#), Request::Set(adds(&["a", "b"])));
 }

@@ -7,8 +7,9 @@ use crate::part::{PartError, PartRequest};
 use ombak_functions::{Function, FunctionError, Lane};
 use ombak_kv::{GetOptions, GetReply, GetRequest};
 use ombak_mapreduce::{Failure, Input, PhaseFailure, ScriptSource, from_json, not_found_term, object_to_json, to_json};
-use ombak_script::Program;
+use ombak_script::{ErrorKind, Program, ScriptError};
 use ombak_types::etf::Term;
+use ombak_types::json::Json;
 use ombak_types::{Error, Object};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -79,8 +80,8 @@ impl Worker {
             for ((argument, key_data), input) in arguments.into_iter().zip(&texts).zip(&inputs) {
                 match argument {
                     Argument::Missing(value) => values.push(value),
-                    Argument::Object(object) => match calls.map(&object, key_data, &arg) {
-                        Ok(results) => values.extend(results.iter().map(from_json)),
+                    Argument::Object(object) => match calls.map(&object, key_data, &arg).and_then(|list| read(&list)) {
+                        Ok(results) => values.extend(results),
                         Err(error) => return Err(Box::new((error, input.clone()))),
                     },
                 }
@@ -114,9 +115,7 @@ impl Worker {
         let arg = json_of(number, arg)?;
         let list = list_of(number, &values).map_err(PartError::Failed)?;
         drop(values);
-        let called = function.run(deadline, move |calls| {
-            calls.reduce(&list, &arg).map(|results| results.iter().map(from_json).collect())
-        });
+        let called = function.run(deadline, move |calls| calls.reduce(&list, &arg).and_then(|list| read(&list)));
         match called.await {
             Ok(Ok(results)) => Ok(results),
             Ok(Err(error)) => Err(failed(number, &script_error_text(&error))),
@@ -187,6 +186,22 @@ fn of_pool(number: usize, error: &FunctionError) -> PartError {
 
 fn json_of(number: usize, term: &Term) -> Result<String, PartError> {
     to_json(term).map_err(|error| failed(number, &error.to_string()))
+}
+
+/// The values of a list that a function gives. Integers keep their digits, however many.
+fn read(list: &str) -> Result<Vec<Term>, ScriptError> {
+    let unreadable = |why: &str| ScriptError {
+        kind: ErrorKind::Result,
+        message: format!("the result cannot be read: {why}"),
+        line: 0,
+        source: "unknown".to_owned(),
+    };
+    // The engine writes JSON; what can fail is the nesting.
+    match Json::read(list.as_bytes()) {
+        Ok(Json::List(values)) => Ok(values.iter().map(from_json).collect()),
+        Ok(_) => Err(unreadable("it is no list")),
+        Err(bad) => Err(unreadable(&bad.to_string())),
+    }
 }
 
 /// The objects as functions get them.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn filter(steps: &Value) -> Result<KeyFilter, BadFilter> {
-    KeyFilter::parse(&from_json(steps))
+    KeyFilter::parse(&from_json(&steps.clone().into()))
 }
 
 fn takes(steps: &Value, key: &str) -> bool {

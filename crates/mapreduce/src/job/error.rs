@@ -3,7 +3,7 @@
 use crate::filter::BadFilter;
 use crate::native::{MODULE, MapFunction, ReduceFunction};
 use crate::term::to_json;
-use ombak_types::etf::{EtfError, StringText};
+use ombak_types::etf::{EtfError, Pretty, StringText, Term};
 use serde_json::json;
 
 /// Why a request is not a job.
@@ -21,12 +21,12 @@ pub enum JobError {
     /// The request is not in the external term format.
     #[error("{{invalid_term,{}}}", StringText(&.0.to_string()))]
     NotATerm(EtfError),
-    /// The inputs are not ones. The text says why.
-    #[error("{{inputs,{}}}", StringText(.0))]
-    Inputs(String),
-    /// The phases are not ones. The text says why.
-    #[error("{{'query',{}}}", StringText(.0))]
-    Query(String),
+    /// The inputs are not ones.
+    #[error("{}", in_terms("inputs", .0))]
+    Inputs(Why),
+    /// The phases are not ones.
+    #[error("{}", in_terms("query", .0))]
+    Query(Why),
     /// The request has an Erlang function.
     #[error("{}", ERLANG_FUN)]
     ErlangFun,
@@ -49,6 +49,36 @@ pub enum JobError {
     /// A key filter does not exist or has wrong arguments.
     #[error(transparent)]
     Filter(#[from] BadFilter),
+}
+
+/// Why inputs or phases are not ones.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why {
+    /// A text, as Riak has it for jobs in JSON.
+    Text(String),
+    /// A term, as Riak has it for jobs in Erlang's terms: often a text and what it is about.
+    Term(Term),
+}
+
+impl Why {
+    /// A text and the term that it is about.
+    pub(super) fn about(text: &str, term: &Term) -> Self {
+        Self::Term(Term::pair(Term::string(text.as_bytes()), term.clone()))
+    }
+}
+
+/// The maximum length of an error with a term, in bytes.
+const TERM_BYTES_MAX: usize = 16 << 10;
+
+/// The error as Riak writes it over Protocol Buffers: a pair in Erlang's terms.
+fn in_terms(field: &str, why: &Why) -> String {
+    match why {
+        Why::Text(text) => format!("{{{field},{}}}", StringText(text)),
+        Why::Term(why) => {
+            let term = Term::pair(Term::atom(field), why.clone());
+            Pretty { term: &term, bytes_max: TERM_BYTES_MAX }.to_string()
+        }
+    }
 }
 
 const ERLANG_FUN: &str = "{not_supported,\"Erlang functions (qfun) cannot run here: register the function in \
@@ -88,8 +118,8 @@ impl JobError {
             Self::MissingField => {
                 (400, TEXT, "The post body was missing the \"inputs\" or \"query\" field.\n".to_owned())
             }
-            Self::Inputs(why) => (400, TEXT, format!("An error occurred parsing the \"inputs\" field.\n{why}")),
-            Self::Query(why) => (400, TEXT, format!("An error occurred parsing the \"query\" field.\n{why}")),
+            Self::Inputs(why) => (400, TEXT, bad_field("inputs", why)),
+            Self::Query(why) => (400, TEXT, bad_field("query", why)),
             Self::NotATerm(_) | Self::ErlangFun => (400, TEXT, format!("{self}\n")),
             // Riak's worker does not start with such a source, and the answer names its first
             // input. Here no input is read, and the stack says why.
@@ -108,6 +138,14 @@ impl JobError {
             }
         }
     }
+}
+
+fn bad_field(field: &str, why: &Why) -> String {
+    let why = match why {
+        Why::Text(text) => text.clone(),
+        Why::Term(term) => format!("{}\n", Pretty { term, bytes_max: TERM_BYTES_MAX }),
+    };
+    format!("An error occurred parsing the \"{field}\" field.\n{why}")
 }
 
 fn phase_error(phase: usize, error: &str) -> String {

@@ -2,65 +2,72 @@
 
 use super::function::{Named, ScriptSource};
 use super::inputs::{IndexQuery, Inputs};
-use super::{Job, JobError, PHASES_MAX, Phase, TIMEOUT_DEFAULT, from_json};
+use super::{Job, JobError, PHASES_MAX, Phase, TIMEOUT_DEFAULT, Why, from_json};
 use crate::filter::KeyFilter;
 use crate::{Input, LinkMatch};
 use bytes::Bytes;
+use num_bigint::Sign;
 use ombak_types::Bucket;
 use ombak_types::etf::Term;
-use serde_json::{Map, Value};
+use ombak_types::json::{Json, member};
 use std::time::Duration;
 
-type Members = Map<String, Value>;
+type Members = [(String, Json)];
 
 pub(super) fn job(request: &Members) -> Result<Job, JobError> {
-    let (Some(inputs), Some(query)) = (request.get("inputs"), request.get("query")) else {
+    let (Some(inputs), Some(query)) = (member(request, "inputs"), member(request, "query")) else {
         return Err(JobError::MissingField);
     };
-    Ok(Job { inputs: inputs_of(inputs)?, phases: phases(query)?, timeout: timeout(request.get("timeout")) })
+    Ok(Job { inputs: inputs_of(inputs)?, phases: phases(query)?, timeout: timeout(member(request, "timeout")) })
 }
 
 /// Riak takes its own time for anything that is not a positive number.
-fn timeout(value: Option<&Value>) -> Duration {
-    let ms = value.and_then(Value::as_f64).filter(|ms| *ms > 0.0);
-    ms.map_or(TIMEOUT_DEFAULT, |ms| Duration::from_millis(ms.clamp(1.0, f64::from(u32::MAX)) as u64))
+fn timeout(value: Option<&Json>) -> Duration {
+    const MS_MAX: u64 = u32::MAX as u64;
+    let ms = match value {
+        Some(Json::Int(ms)) if *ms > 0 => ms.unsigned_abs().min(MS_MAX),
+        Some(Json::Big(ms)) if ms.sign() == Sign::Plus => MS_MAX,
+        Some(Json::Float(ms)) if *ms > 0.0 => ms.clamp(1.0, MS_MAX as f64) as u64,
+        _ => return TIMEOUT_DEFAULT,
+    };
+    Duration::from_millis(ms)
 }
 
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-fn bucket_of(value: &Value) -> Option<Bucket> {
+fn bucket_of(value: &Json) -> Option<Bucket> {
     match value {
-        Value::String(name) => Some(Bucket::untyped(bytes(name))),
-        Value::Array(items) => match items.as_slice() {
-            [Value::String(bucket_type), Value::String(name)] => Some(Bucket::typed(bytes(bucket_type), bytes(name))),
+        Json::Text(name) => Some(Bucket::untyped(bytes(name))),
+        Json::List(items) => match items.as_slice() {
+            [Json::Text(bucket_type), Json::Text(name)] => Some(Bucket::typed(bytes(bucket_type), bytes(name))),
             _ => None,
         },
         _ => None,
     }
 }
 
-fn inputs_of(value: &Value) -> Result<Inputs, JobError> {
+fn inputs_of(value: &Json) -> Result<Inputs, JobError> {
     if let Some(bucket) = bucket_of(value) {
         return Ok(Inputs::Bucket { bucket, filter: KeyFilter::default() });
     }
     match value {
-        Value::Array(items) if items.is_empty() => Err(JobError::Inputs("No inputs were given.\n".to_owned())),
-        Value::Array(items) => items
+        Json::List(items) if items.is_empty() => Err(bad_inputs("No inputs were given.\n".to_owned())),
+        Json::List(items) => items
             .iter()
             .map(|item| key(item).ok_or_else(|| unrecognized(item)))
             .collect::<Result<_, _>>()
             .map(Inputs::Keys),
-        Value::Object(members) => inputs_of_object(members, value),
+        Json::Object(members) => inputs_of_object(members, value),
         other => Err(unrecognized(other)),
     }
 }
 
 /// `[B,K]`, `[B,K,D]` or `[B,K,D,T]`.
-fn key(value: &Value) -> Option<Input> {
-    let items = value.as_array()?;
-    let text = |index: usize| items.get(index).and_then(Value::as_str).map(bytes);
+fn key(value: &Json) -> Option<Input> {
+    let items = value.as_list()?;
+    let text = |index: usize| items.get(index).and_then(Json::as_str).map(bytes);
     let bucket = match items.len() {
         2 | 3 => Bucket::untyped(text(0)?),
         4 => Bucket::typed(text(3)?, text(0)?),
@@ -69,26 +76,26 @@ fn key(value: &Value) -> Option<Input> {
     Some(Input { bucket, key: text(1)?, key_data: items.get(2).map(from_json) })
 }
 
-fn inputs_of_object(members: &Members, value: &Value) -> Result<Inputs, JobError> {
-    let text = |name: &str| members.get(name).and_then(Value::as_str);
-    if let (Some(module), Some(function), Some(arg)) = (text("module"), text("function"), members.get("arg")) {
+fn inputs_of_object(members: &Members, value: &Json) -> Result<Inputs, JobError> {
+    let text = |name: &str| member(members, name).and_then(Json::as_str);
+    if let (Some(module), Some(function), Some(arg)) = (text("module"), text("function"), member(members, "arg")) {
         return Ok(Inputs::Function { module: module.to_owned(), function: function.to_owned(), arg: from_json(arg) });
     }
     if let (Some(query), Some(index)) = (text("query"), text("index").or_else(|| text("bucket"))) {
         return Ok(Inputs::Search { index: bytes(index), query: bytes(query), filter: text("filter").map(bytes) });
     }
-    let Some(bucket) = members.get("bucket").and_then(bucket_of) else { return Err(unrecognized(value)) };
+    let Some(bucket) = member(members, "bucket").and_then(bucket_of) else { return Err(unrecognized(value)) };
     if let Some(index) = text("index") {
-        let (low, high) = match (members.get("key"), members.get("start"), members.get("end")) {
+        let (low, high) = match (member(members, "key"), member(members, "start"), member(members, "end")) {
             (Some(key), ..) => (key, key),
             (None, Some(low), Some(high)) => (low, high),
             _ => return Err(unrecognized(value)),
         };
         let query = IndexQuery::new(bucket, index.as_bytes(), &from_json(low), &from_json(high));
-        return query.map(Inputs::Index).map_err(JobError::Inputs);
+        return query.map(Inputs::Index).map_err(|why| JobError::Inputs(Why::Term(why)));
     }
-    match members.get("key_filters") {
-        Some(Value::Array(filters)) if !filters.is_empty() => {
+    match member(members, "key_filters") {
+        Some(Json::List(filters)) if !filters.is_empty() => {
             let filter = Term::List(filters.iter().map(from_json).collect());
             Ok(Inputs::Bucket { bucket, filter: KeyFilter::parse(&filter)? })
         }
@@ -96,9 +103,9 @@ fn inputs_of_object(members: &Members, value: &Value) -> Result<Inputs, JobError
     }
 }
 
-fn unrecognized(value: &Value) -> JobError {
+fn unrecognized(value: &Json) -> JobError {
     let text = shown(value);
-    JobError::Inputs(format!(
+    bad_inputs(format!(
         "Unrecognized format of \"inputs\" field:   {text}\n\n\
          Valid formats are:\n\
          \nKeys, with or without key data and bucket type:\n\
@@ -117,42 +124,54 @@ fn unrecognized(value: &Value) -> JobError {
     ))
 }
 
+fn bad_inputs(text: String) -> JobError {
+    JobError::Inputs(Why::Text(text))
+}
+
+fn bad_query(text: String) -> JobError {
+    JobError::Query(Why::Text(text))
+}
+
 /// A value in an error.
-fn shown(value: &Value) -> String {
+fn shown(value: &Json) -> String {
     value.to_string().chars().take(500).collect()
 }
 
-fn phases(query: &Value) -> Result<Vec<Phase>, JobError> {
-    let Some(items) = query.as_array() else {
+fn shown_object(members: &Members) -> String {
+    shown(&Json::Object(members.to_vec()))
+}
+
+fn phases(query: &Json) -> Result<Vec<Phase>, JobError> {
+    let Some(items) = query.as_list() else {
         let text = shown(query);
-        return Err(JobError::Query(format!("The value of the \"query\" field was not a list:\n   {text}\n")));
+        return Err(bad_query(format!("The value of the \"query\" field was not a list:\n   {text}\n")));
     };
     if items.len() > PHASES_MAX {
-        return Err(JobError::Query(format!("There are more than {PHASES_MAX} phases.\n")));
+        return Err(bad_query(format!("There are more than {PHASES_MAX} phases.\n")));
     }
     items.iter().enumerate().map(|(index, item)| phase(item, index, index + 1 == items.len())).collect()
 }
 
-fn phase(item: &Value, index: usize, is_last: bool) -> Result<Phase, JobError> {
-    let single = item.as_object().filter(|members| members.len() == 1).and_then(|members| members.iter().next());
-    let Some((kind @ ("map" | "reduce" | "link"), Value::Object(spec))) =
+fn phase(item: &Json, index: usize, is_last: bool) -> Result<Phase, JobError> {
+    let single = item.as_object().filter(|members| members.len() == 1).and_then(|members| members.first());
+    let Some((kind @ ("map" | "reduce" | "link"), Json::Object(spec))) =
         single.map(|(kind, spec)| (kind.as_str(), spec))
     else {
         let text = shown(item);
-        return Err(JobError::Query(format!(
+        return Err(bad_query(format!(
             "Unrecognized format of query phase:\n   {text}\n\nValid formats are:\n   {{\"map\":{{...spec...}}}}\n   \
              {{\"reduce\":{{...spec...}}}}\n   {{\"link\":{{...spec}}}}\n"
         )));
     };
-    let keep = match spec.get("keep") {
+    let keep = match member(spec, "keep") {
         None => is_last,
-        Some(Value::Bool(keep)) => *keep,
+        Some(Json::Bool(keep)) => *keep,
         Some(_) => {
             let text = shown(item);
-            return Err(JobError::Query(format!("The \"keep\" field was not a boolean value in:\n   {text}\n")));
+            return Err(bad_query(format!("The \"keep\" field was not a boolean value in:\n   {text}\n")));
         }
     };
-    let arg = spec.get("arg").map_or_else(|| Term::atom("none"), from_json);
+    let arg = member(spec, "arg").map_or_else(|| Term::atom("none"), from_json);
     match kind {
         "link" => Ok(Phase::Link { links: link_match(spec)?, keep }),
         "map" => Ok(Phase::Map { function: function(spec, index)?.mapper(index)?, arg, keep }),
@@ -161,31 +180,31 @@ fn phase(item: &Value, index: usize, is_last: bool) -> Result<Phase, JobError> {
 }
 
 fn link_match(spec: &Members) -> Result<LinkMatch, JobError> {
-    let field = |name: &str| match spec.get(name) {
+    let field = |name: &str| match member(spec, name) {
         None => Ok(None),
-        Some(Value::String(text)) if text == "_" => Ok(None),
-        Some(Value::String(text)) => Ok(Some(bytes(text))),
-        Some(_) => Err(JobError::Query(format!(
+        Some(Json::Text(text)) if text == "_" => Ok(None),
+        Some(Json::Text(text)) => Ok(Some(bytes(text))),
+        Some(_) => Err(bad_query(format!(
             "Invalid link step specification:\n   {}\n\n \"bucket\" and \"tag\" fields must have string values.\n",
-            shown(&Value::Object(spec.clone()))
+            shown_object(spec)
         ))),
     };
     Ok(LinkMatch { bucket: field("bucket")?, tag: field("tag")? })
 }
 
 fn function(spec: &Members, index: usize) -> Result<Named, JobError> {
-    let shown = || shown(&Value::Object(spec.clone()));
-    match spec.get("language") {
-        Some(Value::String(language)) if language == "javascript" => script(spec).map(Named::Script),
-        Some(Value::String(language)) if language == "erlang" => erlang(spec, index),
-        None => Err(JobError::Query(format!("No \"language\" was specified for the phase:\n   {}\n", shown()))),
-        Some(other) => Err(JobError::Query(format!("Unknown language {other} in phase:\n   {}\n", shown()))),
+    let shown = || shown_object(spec);
+    match member(spec, "language") {
+        Some(Json::Text(language)) if language == "javascript" => script(spec).map(Named::Script),
+        Some(Json::Text(language)) if language == "erlang" => erlang(spec, index),
+        None => Err(bad_query(format!("No \"language\" was specified for the phase:\n   {}\n", shown()))),
+        Some(other) => Err(bad_query(format!("Unknown language {other} in phase:\n   {}\n", shown()))),
     }
 }
 
 fn erlang(spec: &Members, index: usize) -> Result<Named, JobError> {
-    let text = |name: &str| spec.get(name).and_then(Value::as_str);
-    match (text("module"), text("function"), spec.contains_key("source"), text("bucket"), text("key")) {
+    let text = |name: &str| member(spec, name).and_then(Json::as_str);
+    match (text("module"), text("function"), member(spec, "source").is_some(), text("bucket"), text("key")) {
         (Some(module), Some(function), false, None, None) => {
             Ok(Named::Erlang { module: module.to_owned(), function: function.to_owned() })
         }
@@ -201,19 +220,19 @@ fn erlang(spec: &Members, index: usize) -> Result<Named, JobError> {
 }
 
 fn script(spec: &Members) -> Result<ScriptSource, JobError> {
-    let text = |name: &str| spec.get(name).and_then(Value::as_str);
+    let text = |name: &str| member(spec, name).and_then(Json::as_str);
     if let Some(source) = text("source") {
         return Ok(ScriptSource::Source(source.to_owned()));
     }
     if let Some(name) = text("name") {
         return Ok(ScriptSource::Named(name.to_owned()));
     }
-    match (spec.get("bucket").and_then(bucket_of), text("key")) {
+    match (member(spec, "bucket").and_then(bucket_of), text("key")) {
         (Some(bucket), Some(key)) => Ok(ScriptSource::Stored { bucket, key: bytes(key) }),
-        (Some(_), None) => Err(JobError::Query(format!(
+        (Some(_), None) => Err(bad_query(format!(
             "Javascript phase was missing a \"key\" field to match the \"bucket\" field, pointing to the function to \
              evaluate in:   {}\n",
-            shown(&Value::Object(spec.clone()))
+            shown_object(spec)
         ))),
         (None, _) => Err(no_function(
             spec,
@@ -225,8 +244,8 @@ fn script(spec: &Members) -> Result<ScriptSource, JobError> {
 }
 
 fn no_function(spec: &Members, language: &str, ways: &str) -> JobError {
-    let text = shown(&Value::Object(spec.clone()));
-    JobError::Query(format!(
+    let text = shown_object(spec);
+    bad_query(format!(
         "No function specified in {language} phase:\n   {text}\n\nFunctions may be specified by:\n   - {ways}\n"
     ))
 }

@@ -2,7 +2,7 @@
 
 use super::function::{Named, ScriptSource};
 use super::inputs::{IndexQuery, Inputs};
-use super::{Job, JobError, PHASES_MAX, Phase, TIMEOUT_DEFAULT};
+use super::{Job, JobError, PHASES_MAX, Phase, TIMEOUT_DEFAULT, Why};
 use crate::LinkMatch;
 use crate::filter::KeyFilter;
 use crate::input::{Input, bucket_of};
@@ -15,12 +15,12 @@ pub(super) fn job(request: &Term) -> Result<Job, JobError> {
     let field = |name: &str| {
         members.iter().filter_map(|member| member.as_tuple::<2>()).find(|[key, _]| key.as_atom() == Some(name))
     };
-    let (Some([_, inputs]), Some([_, query])) = (field("inputs"), field("query")) else {
-        return Err(JobError::MissingField);
-    };
+    // Riak takes this atom for a member that is missing, and finds that it is none.
+    let undefined = Term::atom("undefined");
+    let member = |name: &str| field(name).map_or(&undefined, |pair| &pair[1]);
     Ok(Job {
-        inputs: inputs_of(inputs)?,
-        phases: phases(query)?,
+        inputs: inputs_of(member("inputs"))?,
+        phases: phases(member("query"))?,
         timeout: timeout(field("timeout").map(|pair| &pair[1])),
     })
 }
@@ -32,14 +32,20 @@ fn timeout(value: Option<&Term>) -> Duration {
 
 fn inputs_of(term: &Term) -> Result<Inputs, JobError> {
     if let Some(items) = list_items(term) {
-        let keys = items.iter().map(|item| match item {
-            Term::Tuple(_) => Input::from_term(item),
-            _ => None,
-        });
-        let keys = keys.collect::<Option<_>>();
-        return keys
-            .map(Inputs::Keys)
-            .ok_or_else(|| bad_inputs("Inputs target tuples must be {B,K} or {{B,K},KeyData}:", term));
+        let mut keys = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            match item {
+                Term::Tuple(_) => keys.extend(Input::from_term(item)),
+                _ => {}
+            }
+            if keys.len() == index {
+                // The error has what is left of the list.
+                let rest = Term::from_list(items[index..].to_vec());
+                let why = Why::about("Inputs target tuples must be {B,K} or {{B,K},KeyData}:", &rest);
+                return Err(JobError::Inputs(why));
+            }
+        }
+        return Ok(Inputs::Keys(keys));
     }
     if let Some(bucket) = bucket_of(term) {
         return Ok(Inputs::Bucket { bucket, filter: KeyFilter::default() });
@@ -95,44 +101,36 @@ fn arg_of_mapred_index(arg: &Term) -> Option<[Term; 4]> {
 
 fn index(inputs: &Term, bucket: &Term, field: &Term, low: &Term, high: &Term) -> Result<Inputs, JobError> {
     let (bucket, field) = bucket_of(bucket).zip(field.as_text()).ok_or_else(|| unknown_inputs(inputs))?;
-    IndexQuery::new(bucket, &field, low, high).map(Inputs::Index).map_err(JobError::Inputs)
+    IndexQuery::new(bucket, &field, low, high).map(Inputs::Index).map_err(|why| JobError::Inputs(Why::Term(why)))
 }
 
 fn unknown_inputs(term: &Term) -> JobError {
-    bad_inputs(
+    JobError::Inputs(Why::about(
         "Inputs must be a binary bucket, a tuple of bucket and key-filters, a list of target tuples, or a search, \
          index, or modfun tuple:",
         term,
-    )
-}
-
-fn bad_inputs(why: &str, term: &Term) -> JobError {
-    JobError::Inputs(format!("{why} {}", shown(term)))
-}
-
-fn shown(term: &Term) -> String {
-    term.to_string().chars().take(500).collect()
+    ))
 }
 
 fn phases(query: &Term) -> Result<Vec<Phase>, JobError> {
-    let items = query
-        .as_list()
-        .ok_or_else(|| JobError::Query(format!("Query takes a list of step tuples: {}", shown(query))))?;
+    let not_a_list = || JobError::Query(Why::about("Query takes a list of step tuples", query));
+    let items = list_items(query).ok_or_else(not_a_list)?;
     if items.len() > PHASES_MAX {
-        return Err(JobError::Query(format!("There are more than {PHASES_MAX} phases")));
+        return Err(JobError::Query(Why::Text(format!("There are more than {PHASES_MAX} phases"))));
     }
-    items.iter().enumerate().map(|(index, item)| phase(item, index)).collect()
+    let last = items.len().checked_sub(1);
+    items.iter().enumerate().map(|(index, item)| phase(item, index, Some(index) == last)).collect()
 }
 
-pub(super) fn phase(item: &Term, index: usize) -> Result<Phase, JobError> {
-    let bad = || {
-        JobError::Query(format!("A step is {{map|reduce,Fun,Arg,Keep}} or {{link,Bucket,Tag,Keep}}: {}", shown(item)))
-    };
+/// Reads a phase. A `Keep` that is no boolean keeps the results of the last phase and of no other,
+/// as in Riak.
+pub(super) fn phase(item: &Term, index: usize, is_last: bool) -> Result<Phase, JobError> {
+    let bad = || JobError::Query(Why::about("A step is {map|reduce,Fun,Arg,Keep} or {link,Bucket,Tag,Keep}:", item));
     let [kind, a, b, keep] = item.as_tuple().ok_or_else(bad)?;
     let keep = match keep.as_atom() {
         Some("true") => true,
         Some("false") => false,
-        _ => return Err(bad()),
+        _ => is_last,
     };
     match kind.as_atom() {
         Some("map") => Ok(Phase::Map { function: function(a, index)?.mapper(index)?, arg: b.clone(), keep }),
@@ -151,7 +149,7 @@ pub(super) fn phase(item: &Term, index: usize) -> Result<Phase, JobError> {
 }
 
 fn function(term: &Term, index: usize) -> Result<Named, JobError> {
-    let bad = || JobError::Query(format!("not a function: {}", shown(term)));
+    let bad = || JobError::Query(Why::about("not a function:", term));
     let Term::Tuple(items) = term else { return Err(bad()) };
     let kind = items.first().and_then(Term::as_atom);
     match (kind, items.as_slice()) {

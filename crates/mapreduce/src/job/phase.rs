@@ -75,7 +75,7 @@ impl Phase {
 
     /// Reads a phase from [`Self::to_term`]. `number` is its number in the job, for errors.
     pub fn from_term(term: &Term, number: usize) -> Result<Self, JobError> {
-        from_term::phase(term, number)
+        from_term::phase(term, number, false)
     }
 
     /// How a reduce phase is called; the default for other phases.

@@ -1,5 +1,8 @@
 //! Tests of jobs: the exchanges that were recorded from a Riak, and both encodings.
 
+mod errors;
+mod lenient;
+
 use super::*;
 use crate::native::{MapFunction, ReduceFunction};
 use crate::{Encoding, Input, LinkMatch};
@@ -80,7 +83,7 @@ fn inputs_have_many_forms() {
         panic!("keys")
     };
     let plain = Input::new(Bucket::untyped("b"), Bytes::from_static(b"k"));
-    let with = Input { key_data: Some(crate::from_json(&json!({"x": 1}))), ..plain.clone() };
+    let with = Input { key_data: Some(crate::from_json(&json!({"x": 1}).into())), ..plain.clone() };
     let typed = Input { bucket: Bucket::typed("t", "b"), key_data: Some(Term::binary(b"kd")), ..plain.clone() };
     assert_eq!(keys, [plain, with, typed]);
     let Inputs::Bucket { bucket, filter } =
@@ -110,15 +113,20 @@ fn inputs_have_many_forms() {
 #[test]
 fn what_is_no_input_is_refused() {
     let error = |inputs: Value| match job(&inputs, &json!([])) {
-        Err(JobError::Inputs(text)) => text,
+        Err(JobError::Inputs(Why::Text(text))) => text,
+        Err(JobError::Inputs(Why::Term(term))) => term.to_string(),
         other => panic!("{inputs}: {other:?}"),
     };
     assert_eq!(error(json!([])), "No inputs were given.\n");
     assert_eq!(
         error(json!({"bucket": "b", "index": "n_int", "key": "x"})),
-        "[{field_parsing_failed,{<<\"n_int\">>,<<\"x\">>}}]\n"
+        "[{field_parsing_failed,{<<\"n_int\">>,<<\"x\">>}}]"
     );
-    assert_eq!(error(json!({"bucket": "b", "index": "zork", "key": "x"})), "[{unknown_field_type,<<\"zork\">>}]\n");
+    assert_eq!(error(json!({"bucket": "b", "index": "Zork", "key": "x"})), "[{unknown_field_type,<<\"zork\">>}]");
+    let both = job(&json!({"bucket": "b", "index": "n_int", "start": "y", "end": "x"}), &json!([])).unwrap_err();
+    let reasons =
+        "[{field_parsing_failed,{<<\"n_int\">>,<<\"x\">>}},\n {field_parsing_failed,{<<\"n_int\">>,<<\"y\">>}}]";
+    assert_eq!(both.to_http().2, format!("An error occurred parsing the \"inputs\" field.\n{reasons}\n"));
     for bad in [
         json!(5),
         json!(null),
@@ -305,8 +313,30 @@ fn errors_have_riaks_words_over_protocol_buffers() {
     assert!(Job::from_json(b"{\"inputs\":").unwrap_err().to_string().starts_with("{invalid_json,"));
     assert_eq!(Job::from_json(b"{\"inputs\": \"pbix\"}").unwrap_err().to_string(), "missing_field");
     assert_eq!(Job::from_json(b"[]").unwrap_err().to_string(), "not_json");
-    assert_eq!(job(&json!("b"), &json!([{"map": {}}])).unwrap_err().to_string().split(',').next(), Some("{'query'"));
+    assert_eq!(job(&json!("b"), &json!([{"map": {}}])).unwrap_err().to_string().split(',').next(), Some("{query"));
     assert_eq!(Encoding::from_content_type(b"text/plain"), None);
+}
+
+/// As in Riak, whose list comprehension takes such a value for false, and whose last phase gives
+/// its results unless it says `false`.
+#[test]
+fn a_keep_that_is_no_boolean_keeps_the_results_of_the_last_phase() {
+    let phase = |keep: Term| {
+        let function = ["modfun", "riak_kv_mapreduce", "reduce_sort"].map(Term::atom);
+        Term::Tuple(vec![Term::atom("reduce"), Term::Tuple(function.to_vec()), Term::atom("none"), keep])
+    };
+    let kept = |phases: Vec<Term>| erlang(b("b"), phases).unwrap().phases.iter().map(Phase::keep).collect::<Vec<_>>();
+    assert_eq!(kept(vec![phase(Term::Int(1)), phase(Term::atom("maybe"))]), [false, true]);
+    assert_eq!(kept(vec![phase(Term::atom("true")), phase(Term::atom("false"))]), [true, false]);
+}
+
+/// Riak sorts the ends of a range.
+#[test]
+fn the_ends_of_a_range_may_come_in_any_order() {
+    let Inputs::Index(query) = inputs(&json!({"bucket": "b", "index": "n_int", "start": 10, "end": "9"})) else {
+        panic!("index")
+    };
+    assert_eq!((query.low, query.high), (IndexTerm::Int(9.into()), IndexTerm::Int(10.into())));
 }
 
 proptest! {

@@ -56,7 +56,7 @@ fn the_argument_says_what_becomes_of_a_missing_object() {
     assert_eq!(missing(Term::binary(b"filter_notfound")).unwrap(), []);
     assert_eq!(missing(Term::binary(b"include_notfound")).unwrap(), std::slice::from_ref(&not_found));
     assert_eq!(missing(Term::binary(b"include_keydata")).unwrap(), texts(&["kd"]));
-    let sub = crate::from_json(&serde_json::json!({"sub": ["x", "y"]}));
+    let sub = crate::from_json(&serde_json::json!({"sub": ["x", "y"]}).into());
     assert_eq!(missing(sub.clone()).unwrap(), texts(&["x", "y"]));
     assert_eq!(map(MapFunction::ObjectValueList, None, &sub).unwrap(), texts(&["x", "y"]));
     assert_eq!(map(MapFunction::Identity, None, &Term::atom("none")).unwrap(), [not_found]);

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use ombak_types::object::{IndexEntry, IndexTerm, Link, Metadata, VAL_ENCODING_TERM};
 use ombak_types::{Object, Sibling};
 use serde_json::{Map, Value};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Why what a hook gave back is not an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +65,7 @@ fn metadata(members: &Map<String, Value>, before: Metadata) -> Result<Metadata, 
         charset: text("charset")?,
         content_encoding: text("content-encoding")?,
         links: links(members.get("Links"))?,
-        indexes: indexes(members.get("index"))?,
+        indexes: indexes(members.get("index"), &before.indexes)?,
         user_meta: user_meta(members.get("X-Riak-Meta"))?,
         ..before
     })
@@ -102,10 +103,31 @@ fn pairs(json: Option<&Value>, bad: BadObject) -> Result<Vec<(&str, &Value)>, Ba
     }
 }
 
-fn indexes(json: Option<&Value>) -> Result<Vec<IndexEntry>, BadObject> {
+/// A number in JavaScript has 53 bits. An integer that a hook left as it was keeps its other
+/// digits.
+fn indexes(json: Option<&Value>, before: &[IndexEntry]) -> Result<Vec<IndexEntry>, BadObject> {
     let bad = BadObject("an index entry that is not one");
+    // The entries before, by what JavaScript sees of them. Several can look the same.
+    let mut known: BTreeMap<(&[u8], u64), VecDeque<&IndexEntry>> = BTreeMap::new();
+    for entry in before {
+        if let IndexTerm::Int(n) = &entry.term
+            && let Ok(seen) = n.to_string().parse::<f64>()
+        {
+            known.entry((&entry.field[..], seen.to_bits())).or_default().push_back(entry);
+        }
+    }
     let entries = pairs(json, bad.clone())?.into_iter().map(|(name, value)| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let float = value.as_f64();
+        let same = float.and_then(|seen| known.get_mut(&(name.as_bytes(), seen.to_bits())));
+        if let Some(same) = same.and_then(VecDeque::pop_front) {
+            return Some(same.clone());
+        }
+        let text = match (value, float) {
+            (Value::String(text), _) => text.clone(),
+            // The digits of an integer that JavaScript writes with all of them.
+            (Value::Number(number), Some(float)) if number.is_f64() && float.fract() == 0.0 => format!("{float:.0}"),
+            _ => value.to_string(),
+        };
         let entry = IndexEntry::parse(name.as_bytes(), text.as_bytes()).ok()?;
         let fits = matches!((&entry.term, value), (IndexTerm::Int(_), _) | (IndexTerm::Bin(_), Value::String(_)));
         fits.then_some(entry)

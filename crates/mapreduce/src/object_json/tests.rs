@@ -106,6 +106,24 @@ fn a_hook_may_change_values_and_metadata() {
     assert_eq!(changed.clock, put.clock);
 }
 
+/// JavaScript has 53 bits for a number.
+#[test]
+fn a_hook_keeps_the_digits_of_index_entries_that_it_does_not_change() {
+    let entry = |digits: &str| IndexEntry::parse(b"n_int", digits.as_bytes()).unwrap();
+    let mut put = full();
+    put.siblings[0].meta.indexes =
+        vec![entry("9007199254740992"), entry("9007199254740993"), entry("123456789012345678901234567890")];
+    let mut json = shown(&put);
+    let from_javascript = "[9007199254740992,9007199254740992,1.2345678901234568e+29]";
+    json["values"][0]["metadata"]["index"]["n_int"] = serde_json::from_str(from_javascript).unwrap();
+    assert_eq!(object_from_json(&input(), &put, &json).unwrap(), put);
+    json["values"][0]["metadata"]["index"] = json!({ "n_int": [1e20, 7, 1.5] });
+    assert!(object_from_json(&input(), &put, &json).is_err(), "1.5 is no integer");
+    json["values"][0]["metadata"]["index"] = json!({ "n_int": [1e20, 7] });
+    let changed = object_from_json(&input(), &put, &json).unwrap();
+    assert_eq!(changed.siblings[0].meta.indexes, [entry("100000000000000000000"), entry("7")]);
+}
+
 #[test]
 fn what_is_no_object_is_refused() {
     let put = full();

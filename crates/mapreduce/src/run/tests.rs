@@ -61,7 +61,7 @@ fn jobs() -> impl Strategy<Value = Vec<Phase>> {
         (keep, keep, keep).prop_map(|(a, b, c)| vec![map(a), reduce(Sort, b), map(c), reduce(CountInputs, true)]),
         keep.prop_map(|keep| vec![
             map(keep),
-            script(crate::from_json(&serde_json::json!({"reduce_phase_only_1": true})))
+            script(crate::from_json(&serde_json::json!({"reduce_phase_only_1": true}).into()))
         ]),
     ]
 }
@@ -217,7 +217,7 @@ fn what_is_no_key_fails_a_map_phase() {
 #[test]
 fn a_reduce_phase_that_holds_too_much_fails_the_job() {
     let limits = RunLimits { reduce_bytes_max: 10_000, ..RunLimits::default() };
-    let only_once = crate::from_json(&serde_json::json!({"reduce_phase_only_1": true}));
+    let only_once = crate::from_json(&serde_json::json!({"reduce_phase_only_1": true}).into());
     for phases in [vec![reduce(ReduceFunction::SetUnion, true)], vec![script(only_once)]] {
         let mut run = JobRun::new(&job(phases), Source::Keys, limits);
         for n in 0..1000 {
@@ -269,12 +269,12 @@ fn keys_wait_until_there_is_room() {
 #[test]
 fn results_are_reduced_before_they_travel_only_where_that_changes_nothing() {
     let asked = |wanted: bool| {
-        let arg = crate::from_json(&serde_json::json!({"prereduce": wanted}));
+        let arg = crate::from_json(&serde_json::json!({"prereduce": wanted}).into());
         Phase::Map { function: Mapper::Native(MapFunction::ObjectValue), arg, keep: false }
     };
     let count = || reduce(ReduceFunction::CountInputs, true);
     let user = || script(Term::atom("none"));
-    let only_once = || script(crate::from_json(&serde_json::json!({"reduce_phase_only_1": true})));
+    let only_once = || script(crate::from_json(&serde_json::json!({"reduce_phase_only_1": true}).into()));
     for (phases, expected) in [
         (vec![map(false), count()], Some(1)),
         (vec![map(true), count()], None),

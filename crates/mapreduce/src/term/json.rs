@@ -11,6 +11,7 @@
 //! strings. Terms without a JSON form are errors.
 
 use ombak_types::etf::Term;
+use ombak_types::json::{self, Json};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -28,20 +29,18 @@ pub enum NotJson {
 /// The maximum length of a term's text in an error.
 const TERM_TEXT_CHARS_MAX: usize = 200;
 
-/// The term of a JSON value. Integers beyond 64 bits have become floats already.
-pub fn from_json(value: &Value) -> Term {
+/// The term of a JSON value.
+pub fn from_json(value: &Json) -> Term {
     match value {
-        Value::Null => Term::atom("null"),
-        Value::Bool(true) => Term::atom("true"),
-        Value::Bool(false) => Term::atom("false"),
-        Value::Number(n) => n
-            .as_i64()
-            .map(Term::Int)
-            .or_else(|| n.as_u64().map(Term::from))
-            .unwrap_or_else(|| Term::Float(n.as_f64().unwrap_or_default())),
-        Value::String(text) => Term::binary(text.as_bytes()),
-        Value::Array(items) => Term::from_list(items.iter().map(from_json).collect()),
-        Value::Object(members) => {
+        Json::Null => Term::atom("null"),
+        Json::Bool(true) => Term::atom("true"),
+        Json::Bool(false) => Term::atom("false"),
+        Json::Int(n) => Term::Int(*n),
+        Json::Big(n) => Term::from(n.clone()),
+        Json::Float(n) => Term::Float(*n),
+        Json::Text(text) => Term::binary(text.as_bytes()),
+        Json::List(items) => Term::from_list(items.iter().map(from_json).collect()),
+        Json::Object(members) => {
             let pairs = members.iter().map(|(name, value)| Term::pair(Term::binary(name.as_bytes()), from_json(value)));
             Term::pair(Term::atom("struct"), Term::List(pairs.collect()))
         }
@@ -104,7 +103,8 @@ fn write_display(value: &dyn std::fmt::Display, out: &mut String) {
 }
 
 fn write_text(text: &str, out: &mut String) {
-    write_display(&Value::from(text), out);
+    // Writing to a string cannot fail.
+    let _ = json::write_text(text, out);
 }
 
 fn write_array(items: &[Term], out: &mut String) -> Result<(), NotJson> {

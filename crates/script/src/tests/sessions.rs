@@ -8,7 +8,7 @@ use serde_json::json;
 fn a_map_function_gets_object_key_data_and_argument() {
     let mut map = session("function(object, keyData, arg) { return [object.key, keyData, arg.n + 1]; }");
     let values = map.map(r#"{"key":"k"}"#, r#""kd""#, r#"{"n":1}"#).unwrap();
-    assert_eq!(values, [json!("k"), json!("kd"), json!(2)]);
+    assert_eq!(values, r#"["k","kd",2]"#);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn libraries_define_functions() {
     let program = program.with_library("var two = 2; const three = 3;").unwrap();
     let program = program.with_library("var App = { twice: function(v) { return [v * two]; } };").unwrap();
     let mut twice = Session::open(program.clone(), limits(), clock()).unwrap();
-    assert_eq!(twice.map("21", "null", "null").unwrap(), [json!(42)]);
+    assert_eq!(twice.map("21", "null", "null").unwrap(), "[42]");
     let broken = program.with_library("var a = ;").unwrap();
     assert_eq!(Session::open(broken, limits(), clock()).err().unwrap().kind, ErrorKind::Syntax);
 }
@@ -103,7 +103,7 @@ fn libraries_define_functions() {
 #[test]
 fn messages_are_kept_up_to_a_bound() {
     let mut chatty = session("function(n) { for (var i = 0; i < n; i++) ejsLog('/tmp/x', i); return [ejsLog()]; }");
-    assert_eq!(chatty.map("2", "null", "null").unwrap(), [json!(false)]);
+    assert_eq!(chatty.map("2", "null", "null").unwrap(), "[false]");
     assert_eq!(chatty.take_log().lines, ["/tmp/x: 0", "/tmp/x: 1"]);
     chatty.map("100", "null", "null").unwrap();
     let log = chatty.take_log();
@@ -141,9 +141,9 @@ fn an_error_whose_members_throw_is_told_once() {
          return [JSON.parse('[4]')[0]]; }",
     );
     assert_eq!(map.map("1", "null", "null").unwrap_err().message, "Error: first");
-    assert_eq!(map.map("3", "null", "null").unwrap(), [json!(4)]);
+    assert_eq!(map.map("3", "null", "null").unwrap(), "[4]");
     assert_eq!(map.map("2", "null", "null").unwrap_err().message, "uncaught exception: a value");
-    assert_eq!(map.map("3", "null", "null").unwrap(), [json!(4)]);
+    assert_eq!(map.map("3", "null", "null").unwrap(), "[4]");
 }
 
 #[test]

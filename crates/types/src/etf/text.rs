@@ -106,7 +106,7 @@ fn fmt_char_list(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Whether Erlang treats the bytes as printable Latin-1 text.
-fn is_printable(bytes: &[u8]) -> bool {
+pub(in crate::etf) fn is_printable(bytes: &[u8]) -> bool {
     bytes.iter().all(|b| matches!(b, 8..=13 | 27 | 32..=126 | 160..=255))
 }
 

@@ -18,9 +18,9 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use ombak_crdt::{Change, State, request_from_json, value_to_json};
 use ombak_datatypes::typed_put;
+use ombak_types::json::{BadJsonKind, Json};
 use ombak_types::props::DataType;
 use ombak_types::{Bucket, BucketProps, Error};
-use serde_json::Value as Json;
 use std::sync::Arc;
 
 /// The paths of this resource.
@@ -120,10 +120,10 @@ impl Typed<'_> {
 
     fn change(&self) -> Result<Change, Reply> {
         let bad = |text: String| reply::text(StatusCode::BAD_REQUEST, text);
-        let Ok(text) = std::str::from_utf8(&self.request.body) else {
-            return Err(bad("Malformed JSON submitted, invalid UTF-8\n".into()));
-        };
-        let json: Json = serde_json::from_str(text).map_err(|why| bad(format!("Couldn't decode JSON: {why}\n")))?;
+        let json = Json::read(&self.request.body).map_err(|why| match why.kind {
+            BadJsonKind::NotUtf8 => bad("Malformed JSON submitted, invalid UTF-8\n".into()),
+            _ => bad(format!("Couldn't decode JSON: {why}\n")),
+        })?;
         let now = self.ctx.kv.wall_clock();
         let (request, context) = request_from_json(self.kind, &json, now.0).map_err(|why| bad(format!("{why}\n")))?;
         Ok(Change::Request { request, context })

@@ -8,6 +8,7 @@ use crate::http::request::Request;
 use crate::http::wire::request_lines::line;
 use http::{Method, StatusCode};
 use ombak_kv::PropsError;
+use ombak_types::json::{self, Json};
 use ombak_types::{Bucket, PropMap};
 use serde_json::Value;
 
@@ -33,8 +34,8 @@ pub async fn changes(request: &Request) -> Result<PropMap, Reply> {
 }
 
 fn parse(body: &[u8]) -> Result<PropMap, Reply> {
-    let props = match serde_json::from_slice::<Value>(body) {
-        Ok(Value::Object(mut members)) => members.remove("props"),
+    let props = match Json::read(body) {
+        Ok(Json::Object(members)) => json::member(&members, "props").cloned().map(Json::into_value),
         _ => None,
     };
     match props {

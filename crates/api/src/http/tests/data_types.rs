@@ -43,6 +43,30 @@ async fn a_data_type_is_posted_and_read() {
 }
 
 #[tokio::test]
+async fn operations_need_not_be_strict_json() {
+    let server = server().await;
+    let path = "/types/set/buckets/b/datatypes/k";
+    let body = "{\"add_all\":[\"two\nlines\",\"\\d\",],}";
+    assert_eq!(server.request("POST", path, JSON, body).await.status, 204);
+    assert_eq!(value_of(&server.request("GET", path, "", "").await), json!(["\\d", "two\nlines"]));
+}
+
+#[tokio::test]
+async fn sums_beyond_64_bits_have_all_their_digits() {
+    let server = server().await;
+    let (counter, map) = ("/types/counter/buckets/b/datatypes/k", "/types/map/buckets/b/datatypes/k");
+    for _ in 0..3 {
+        assert_eq!(server.request("POST", counter, JSON, &i64::MIN.to_string()).await.status, 204);
+        let update = format!(r#"{{"update":{{"n_counter":{}}}}}"#, i64::MAX);
+        assert_eq!(server.request("POST", map, JSON, &update).await.status, 204);
+    }
+    let shown = server.request("GET", counter, "", "").await.text();
+    assert_eq!(shown, r#"{"type":"counter","value":-27670116110564327424}"#);
+    let shown = server.request("GET", &format!("{map}?include_context=false"), "", "").await.text();
+    assert_eq!(shown, r#"{"type":"map","value":{"n_counter":27670116110564327421}}"#);
+}
+
+#[tokio::test]
 async fn a_key_is_made_if_the_path_has_none() {
     let server = server().await;
     let path = "/types/counter/buckets/b/datatypes";

@@ -27,6 +27,17 @@ async fn an_object_lives_and_dies() {
 }
 
 #[tokio::test]
+async fn index_entries_are_stored_in_order_and_each_once() {
+    let server = Server::start().await;
+    let headers = "x-riak-index-Tag_bin: b, a\r\nx-riak-index-n_int: 10, 9, 010\r\nx-riak-index-tag_bin: a\r\n";
+    assert_eq!(server.put("/buckets/b/keys/k", headers, "v").await.status, 204);
+    let got = server.get("/buckets/b/keys/k").await;
+    assert_eq!(got.header("x-riak-index-n_int"), Some("9, 10"));
+    assert_eq!(got.header("x-riak-index-tag_bin"), Some("a, b"));
+    assert_eq!(server.put("/buckets/b/keys/k", "x-riak-index-_int: 1\r\n", "v").await.status, 400, "no name");
+}
+
+#[tokio::test]
 async fn head_tells_the_length_and_sends_nothing() {
     let server = Server::start().await;
     server.put("/buckets/b/keys/k", "", "hello").await;

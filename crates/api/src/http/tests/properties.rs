@@ -36,6 +36,15 @@ async fn wrong_properties_are_named() {
     assert_eq!(put("", "{\"props\":{}}").await.0, 415);
 }
 
+/// What Riak's library takes beyond the standard.
+#[tokio::test]
+async fn properties_need_not_be_strict_json() {
+    let server = Server::start().await;
+    let body = "{\"props\":{\"n_val\":2,},\"props\":{\"n_val\":1},}";
+    assert_eq!(server.request("PUT", "/buckets/b/props", JSON, body).await.status, 204);
+    assert_eq!(server.get("/buckets/b/props").await.json()["props"]["n_val"], 2, "the first member counts");
+}
+
 #[tokio::test]
 async fn types_that_are_not_there() {
     let server = Server::start().await;

@@ -77,6 +77,19 @@ async fn everything_a_client_stores_comes_back() {
 }
 
 #[tokio::test]
+async fn index_entries_are_stored_in_order_and_each_once() {
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    let pair = |key: &'static str, value: &'static str| RpbPair { key: key.into(), value: Some(value.into()) };
+    let given =
+        vec![pair("tag_bin", "b"), pair("n_int", "10"), pair("TAG_bin", "a"), pair("n_int", "9"), pair("tag_bin", "b")];
+    let content = RpbContent { indexes: given, ..content("v") };
+    wire.put(&RpbPutReq { content: Some(content), ..put("b", "k", "") }).await;
+    let stored = wire.get(&get("b", "k")).await.content.remove(0).indexes;
+    assert_eq!(stored, [pair("n_int", "9"), pair("n_int", "10"), pair("tag_bin", "a"), pair("tag_bin", "b")]);
+}
+
+#[tokio::test]
 async fn a_put_says_as_much_as_it_was_asked_for() {
     let node = Node::start().await;
     let mut wire = node.connect().await;

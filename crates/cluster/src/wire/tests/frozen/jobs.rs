@@ -23,7 +23,10 @@ fn bucket() -> Bucket {
 }
 
 fn map(function: Mapper) -> Option<PhaseOfPart> {
-    Some(PhaseOfPart { number: 300, phase: Phase::Map { function, arg: from_json(&json!({"a": 1})), keep: true } })
+    Some(PhaseOfPart {
+        number: 300,
+        phase: Phase::Map { function, arg: from_json(&json!({"a": 1}).into()), keep: true },
+    })
 }
 
 fn reduce(function: Reducer) -> Option<PhaseOfPart> {
@@ -45,7 +48,7 @@ fn questions() -> Vec<(&'static str, JobQuestion)> {
         n: 3,
         ring: NO_RING,
         begun: UnixMicros(DIGEST),
-        filter: KeyFilter::parse(&from_json(&filter)).unwrap(),
+        filter: KeyFilter::parse(&from_json(&filter.into())).unwrap(),
     };
     let links = LinkMatch { bucket: Some("a bucket".into()), tag: None };
     let stored = ScriptSource::Stored { bucket: bucket(), key: "a key".into() };
