@@ -64,6 +64,7 @@ def returning_older_copy():
         older.rename(data)
         world.start(3)
         wait_for("that it serves nobody", lambda: serves_nobody(world[3], "is older than its cluster knows it"), START_SECONDS)
+        equal(pings(world[3]), False, "an older copy answers a ping")
         for number in (1, 2):
             wait_for("that the others know", lambda: shows(world[number], f"'{world[3].name}' takes no part"), START_SECONDS)
             check(world[number], "later", query="")
@@ -76,6 +77,64 @@ def returning_older_copy():
             wait_for("that nobody speaks of an older copy", lambda: not shows(world[number], "takes no part"), START_SECONDS)
             check(world[number], "b")
             check(world[number], "later")
+
+
+def returning_under_its_name():
+    """A member comes back under its name and its address with an empty directory, because its own is older
+    than the cluster knows, and then because it is lost. The second time its configuration names its peers.
+    It serves nobody before it is told that it takes its place again."""
+    with World(4) as world:
+        world.join_all()
+        write(world[1], "b")
+        world.stop(4)
+        older = world.directory / "older"
+        shutil.copytree(world[4].data, older)
+        world.start(4)
+        world.wait_all_up()
+        write(world[4], "later", query="?w=3")
+        world.stop(4)
+        shutil.rmtree(world[4].data)
+        older.rename(world[4].data)
+        world.start(4)
+        wait_for("that it serves nobody", lambda: serves_nobody(world[4], "is older than its cluster knows it"), START_SECONDS)
+        world.stop(4)
+        shutil.rmtree(world[4].data)
+        world.start(4)
+        rejoin(world, world[1].peer)
+        # The same with peers, after another loss.
+        world.stop(4)
+        shutil.rmtree(world[4].data)
+        world[4].settings["cluster.peers"] = " ".join(world[number].peer for number in (1, 2, 3, 4))
+        world.processes[4] = world[4].start()
+        wait_for("that it waits for its peers", lambda: "waits for its peers" in world[4].said(), START_SECONDS)
+        wait_for("that it serves nobody", lambda: serves_nobody(world[4], "waits for its peers"), START_SECONDS)
+        equal((pings(world[4]), " is ready: " in world[4].said()), (False, False), "whether it serves")
+        rejoin(world)
+        world[4].wait_ready(world.processes[4])
+        equal(pings(world[4]), True, "whether it answers a ping")
+        # It is no new node any more.
+        world.stop(4)
+        world.start(4)
+        world.wait_all_up()
+        check(world[4], "b")
+
+
+def rejoin(world, *address):
+    """Lets node 4 take its place again, with everything that it lacks."""
+    said = world[4].admin("cluster", "rejoin", *address)
+    equal(f"staged forced replacement of '{world[4].name}'" in said, True, f"the answer to a rejoin: {said}")
+    commit(world[1])
+    wait_until_changed(world, 1, [1, 2, 3, 4])
+    shown = lambda: world[1].admin("member-status")
+    wait_for("that it has its name again", lambda: shown().count(world[4].name) == 1 and f"{world[4].name} (" not in shown(), START_SECONDS)
+    world[1].admin("cluster", "settled", "--wait", str(END_SECONDS), seconds=END_SECONDS + 30)
+    for number in (1, 2, 3, 4):
+        check(world[number], "b")
+        check(world[number], "later")
+
+
+def pings(member):
+    return ask(member, "GET", "/ping")[0] == 200
 
 
 def returning_removed_node():

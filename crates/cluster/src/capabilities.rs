@@ -34,10 +34,14 @@ pub const MAPREDUCE: &str = "mapreduce.1";
 /// The node says what it holds for a node that goes on after a pause.
 pub const HOLDINGS_TOLD: &str = "holdings.1";
 
+/// The node tells a new one whether its cluster knows a member with the name or the address of that
+/// one.
+pub const NEWCOMERS: &str = "newcomers.1";
+
 /// What came after version 1. A name is added together with the last part of what it stands for:
 /// other nodes believe it.
 const LATER: &[&str] =
-    &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE, FUNCTIONS, HOLDINGS_TOLD, TIMELESS_TOMBSTONES];
+    &[RING_CHANGES, LOCATIONS, DATA_TYPES, MAPREDUCE, FUNCTIONS, HOLDINGS_TOLD, TIMELESS_TOMBSTONES, NEWCOMERS];
 
 /// What a node speaks with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -391,6 +391,44 @@ async fn a_full_disk_ends_the_proof_with_a_clear_obstacle_and_nobody_drops_anyth
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leaver_with_a_full_disk_has_given_what_it_proved_and_no_more() {
+    let (cluster, bucket) = three_of_four().await;
+    cluster.leaves(2);
+    cluster.set_goal(&[0, 1, 3]).await;
+    cluster.step(Step::Begin).await;
+    cluster.prove_all().await;
+    cluster.step(Step::Flip).await;
+    cluster.set_free_bytes(2, Some(0));
+    // A primary that is down proves nothing.
+    cluster.set_down(1, true);
+    cluster.step(Step::Finish).await;
+    let hints = |cluster: &Cluster| cluster.kv(2).settled().partitions_with_hints;
+    cluster.kv(2).retry_transfers();
+    cluster.wait_until("a pass has ended", |c| c.kv(2).settled().hints.keys > 0).await;
+    assert!(hints(&cluster) > 0);
+    cluster.set_down(1, false);
+    cluster.wait_until("everything is proved", |c| hints(c) == 0 && c.kv(2).settled().transfers == 0).await;
+    let held = (0..KEYS).filter(|number| cluster.holders(&bucket, &key(*number)).contains(&2)).count();
+    assert!(held > 0, "nothing could be removed");
+    // For rounds of reaping it holds what it holds.
+    let class = |number| ClassId { partition: cluster.home_of(&bucket, &key(number)), n: 3 };
+    assert!((0..KEYS).all(|number| cluster.kv(2).may_hold_hints(class(number))));
+    // Another change of the homes may have other primaries.
+    cluster.set_goal(&[0, 3, 1]).await;
+    assert!(hints(&cluster) > 0, "it was proved to the primaries of another ring");
+    cluster.set_free_bytes(2, None);
+    for step in [Step::Begin, Step::Flip, Step::Finish] {
+        if step == Step::Flip {
+            cluster.prove_all().await;
+        }
+        cluster.step(step).await;
+    }
+    cluster.kv(2).retry_transfers();
+    cluster.wait_until_settled().await;
+    assert_only_owners_hold_all(&cluster, &bucket);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listing_finds_each_key_once_while_the_homes_change() {
     let (cluster, bucket) = three_of_four().await;
     let all: std::collections::BTreeSet<String> = (0..KEYS).map(key).collect();

@@ -1,5 +1,6 @@
 //! The directory of a node.
 
+use crate::awaits_peers::{AWAITS_FILE, AWAITS_FORMATS, AwaitsPeers};
 use crate::error::NodeFileError;
 use crate::identity::{Identity, OwnMetadata};
 use crate::milestones::{Milestone, Milestones};
@@ -174,6 +175,24 @@ impl NodeDirectory {
     /// Removes that note. After a loss of power it may be there again. Blocks.
     pub fn forget_join(&self) -> Result<(), NodeFileError> {
         self.remove(JOIN_FILE)
+    }
+
+    /// Whether this node is new, and serves nobody before its peers have said that it may. Blocks.
+    pub fn awaits_peers(&self) -> Result<bool, NodeFileError> {
+        let path = self.dir.join(AWAITS_FILE);
+        let remedy = "remove it if this node is to go on as a cluster of its own";
+        let found = read_saved::<AwaitsPeers>(&*self.fs, path, FILE_BYTES_MAX, AWAITS_FORMATS, remedy)?;
+        Ok(found.is_some())
+    }
+
+    /// Notes that. When this returns, it is durable. Blocks.
+    pub fn note_awaits_peers(&self) -> Result<(), NodeFileError> {
+        self.replace(AWAITS_FILE, &AwaitsPeers::new())
+    }
+
+    /// Removes that note. After a loss of power it may be there again. Blocks.
+    pub fn forget_peers(&self) -> Result<(), NodeFileError> {
+        self.remove(AWAITS_FILE)
     }
 
     /// Changes the identity on disk, and then here.

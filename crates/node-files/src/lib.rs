@@ -4,8 +4,9 @@
 //! What it is: the directory, locked for one process; the identity in it, whose boot number rises
 //! at each start, with the milestones that tell it from older copies; what the node has seen of the
 //! milestones and the capabilities of others; the last placement that it has adopted; a join that
-//! may have been decided without its knowledge; and the JSON format with a version and a checksum
-//! in which these files, the file of bucket properties and the list of stores are saved.
+//! may have been decided without its knowledge; whether a new node awaits its peers; and the JSON
+//! format with a version and a checksum in which these files, the file of bucket properties and the
+//! list of stores are saved.
 //!
 //! What it is not: it does not know bucket properties, stores or backups.
 //!
@@ -14,6 +15,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod awaits_peers;
 mod directory;
 mod error;
 pub mod hex;

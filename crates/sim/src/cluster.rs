@@ -429,6 +429,7 @@ impl Cluster {
             advertised: None,
             target_n_val: TARGET_N_VAL,
             target_location_n_val: TARGET_LOCATION_N_VAL,
+            peers: Vec::new(),
             timing: if self.has_default_times { MemberTiming::default() } else { times::members() },
         })
     }

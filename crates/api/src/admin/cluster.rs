@@ -10,6 +10,11 @@ use serde_json::Value;
 pub enum ClusterCommand {
     /// Joins the cluster of the node with this address.
     Join(String),
+    /// Stages that this node takes the place of the member with its name or address. The cluster is
+    /// that of the node with this address; `None`: of a peer of the configuration.
+    Rejoin(Option<String>),
+    /// Lets a new node go on as a cluster of its own.
+    Alone,
     /// Stages the leave of a member, given by its name; `None`: of the node that is asked.
     Leave(Option<String>),
     /// Stages the removal of a member without its data.
@@ -207,6 +212,9 @@ pub(super) fn command(is_post: bool, action: &[u8], body: &[u8]) -> Result<Clust
     };
     Ok(match (is_post, action) {
         (true, b"join") => ClusterCommand::Join(node()?),
+        (true, b"rejoin") if body.is_empty() => ClusterCommand::Rejoin(None),
+        (true, b"rejoin") => ClusterCommand::Rejoin(Some(node()?)),
+        (true, b"alone") => ClusterCommand::Alone,
         (true, b"leave") if body.is_empty() => ClusterCommand::Leave(None),
         (true, b"leave") => ClusterCommand::Leave(parsed::<Leaver>(body, r#"{"node": "…"} or empty"#)?.node),
         (true, b"force-remove") => ClusterCommand::ForceRemove(node()?),
@@ -265,6 +273,9 @@ mod tests {
     fn requests_name_commands() {
         let named = br#"{"node":"10.0.0.1:8099"}"#;
         assert_eq!(command(true, b"join", named), Ok(ClusterCommand::Join("10.0.0.1:8099".into())));
+        assert_eq!(command(true, b"rejoin", named), Ok(ClusterCommand::Rejoin(Some("10.0.0.1:8099".into()))));
+        assert_eq!(command(true, b"rejoin", b""), Ok(ClusterCommand::Rejoin(None)));
+        assert_eq!(command(true, b"alone", b""), Ok(ClusterCommand::Alone));
         assert_eq!(command(false, b"ring-ready", b""), Ok(ClusterCommand::RingReady));
         assert_eq!(command(false, b"partitions", b""), Ok(ClusterCommand::Partitions));
         assert_eq!(command(false, b"handoff-summary", b""), Ok(ClusterCommand::HandoffSummary));

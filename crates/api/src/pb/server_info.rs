@@ -30,6 +30,10 @@ const SERVER_VERSION: &str = "3.2.3";
 const CLIENT_ID_BYTES_MAX: usize = 1024;
 
 fn ping(exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
+    // A node that takes no part in its cluster answers everything else with an error.
+    if let Some(why) = exchange.ctx.kv.no_part() {
+        return Err(Refusal::new(why.text().to_owned()));
+    }
     write_empty(code::PING_RESP, &mut exchange.writer.buffer);
     Ok(())
 }

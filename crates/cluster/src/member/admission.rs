@@ -57,8 +57,8 @@ fn check(known: &Arc<Metadata>, peer: &RemotePeer) -> Result<(), Refusal> {
         Some(member) if identity.boot_number < member.boot => {
             let text = format!(
                 "the data directory of '{}' is at its start number {}, and the cluster knows its start number {}: it is \
-                 an older copy, such as a restored backup, so it takes no part; start it with an empty data directory \
-                 under another name, or put back its newest directory",
+                 an older copy, such as a restored backup, so it takes no part; put back its newest directory, or start \
+                 it with an empty data directory under its name, and let it rejoin ('ombak admin cluster rejoin')",
                 member.name, identity.boot_number, member.boot
             );
             Err(Refusal::new(RefusalKind::OlderDirectory, text))

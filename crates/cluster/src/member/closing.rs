@@ -118,7 +118,7 @@ impl Inner {
             Question::Objects { r#in, closing, lineage } => {
                 self.find_objects(r#in.clone().into(), closing.map(|closing| (closing, *lineage)), deadline).await
             }
-            Question::Start | Question::GoesOn { .. } | Question::IsOlder { .. } => {
+            Question::Start | Question::GoesOn { .. } | Question::IsOlder { .. } | Question::WhoIs { .. } => {
                 Err(ClusterError::refused("a node does not ask that of itself"))
             }
         };

@@ -161,6 +161,11 @@ impl Inner {
     /// Answers a question of another node. A node that would not understand the metadata does not
     /// learn what a node that wants to join has to know, and so it does not join.
     pub async fn answer_peer(self: &Arc<Self>, peer: NodeId, question: &Question, deadline: Instant) -> Answer {
+        if matches!(question, Question::Cluster)
+            && let Some(why) = self.awaits.get()
+        {
+            return Answer::Refused { why: format!("it is new itself, and serves nobody yet: {why}") };
+        }
         let metadata = self.followed.get().metadata;
         let lacks = |feature: &Feature| {
             feature.is_used_in(&metadata) && self.admission.capabilities.can(peer, *feature) != Some(true)

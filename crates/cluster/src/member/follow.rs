@@ -74,6 +74,9 @@ impl Inner {
         self.adopt_records(records).await;
         self.adopt_closed_part(&state).await;
         self.watch_closing(&last.metadata, &state);
+        if self.is_full_member_in(&state) && state.members().len() > 1 {
+            self.forget_peers().await;
+        }
         self.note_leave(&state);
         self.look_at_myself(&last.metadata, &state);
         self.followed.set(Followed { metadata: state, index });
@@ -206,6 +209,11 @@ impl Inner {
         }
     }
 
+    /// Whether another member has the name of this node.
+    fn has_twin_in(&self, state: &Metadata) -> bool {
+        state.members().iter().any(|(node, member)| *node != self.id() && member.name == self.me.name)
+    }
+
     /// What the state says of this node may need an answer.
     fn look_at_myself(self: &Arc<Self>, last: &Metadata, state: &Metadata) {
         let status = |of: &Metadata| of.members().get(&self.id()).map(|member| member.status);
@@ -232,6 +240,15 @@ impl Inner {
             })),
             (before, Some(MemberStatus::Joining)) if before != Some(MemberStatus::Joining) => {
                 self.runtime.spawn(Box::pin(async move { this.watch_withdrawal().await }));
+            }
+            // The member with the name of this node, whose place it has taken, is gone.
+            (Some(_), Some(_)) if self.has_twin_in(last) && !self.has_twin_in(state) => {
+                self.runtime.spawn(Box::pin(async move {
+                    let metadata = this.metadata_node();
+                    if let Err(why) = metadata.record_milestone(this.command_deadline()).await {
+                        warn!(%why, "this node could not take back its name yet, and does so later");
+                    }
+                }));
             }
             (Some(_), None) if state.was_removed(self.id()) => {
                 self.standing.set_removed("the cluster has decided so".into());

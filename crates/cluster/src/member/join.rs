@@ -16,7 +16,7 @@ use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
 use crate::capabilities::RING_CHANGES;
 use crate::metadata::{all_records, taken_over};
-use ombak_kv::Holdings;
+use ombak_kv::{Holdings, NoPart};
 use ombak_metadata::state::{Command, MemberStatus, Metadata, Refusal as MetadataRefusal};
 use ombak_metadata::{MetadataNode, ProposeError};
 use ombak_node_files::UnfinishedJoin;
@@ -34,6 +34,12 @@ impl MemberNode {
     /// Joins the cluster of the node that listens for its peers at `address`. Returns the name of
     /// that node. The join is staged: a plan and a commit make it effective.
     pub async fn join(&self, address: SocketAddr) -> Result<String, ClusterError> {
+        self.join_as(address, false).await
+    }
+
+    /// Joins. A node that is to take the place of a member with its name is there `beside_twin`,
+    /// under a second name until that member is removed.
+    pub(super) async fn join_as(&self, address: SocketAddr, beside_twin: bool) -> Result<String, ClusterError> {
         let inner = &self.inner;
         inner.check_takes_part()?;
         let _moving = inner.moving.lock().await;
@@ -44,8 +50,11 @@ impl MemberNode {
         let seed = inner.identify(address).await?;
         inner.withdraw_before_joining(UnfinishedJoin { seed, address }).await;
         inner.node.transport().set_address(seed, address);
-        let outcome = inner.join_through(seed, address, &own).await;
-        if outcome.is_err() {
+        let outcome = inner.join_through(UnfinishedJoin { seed, address }, &own, beside_twin).await;
+        if outcome.is_ok() {
+            // Its clients reach the members through it.
+            inner.end_waiting();
+        } else {
             if inner.metadata_node().metadata().members().len() <= 1 {
                 inner.node.transport().forget_address(seed);
             }
@@ -85,10 +94,11 @@ impl Inner {
 
     pub(super) async fn join_through(
         self: &Arc<Self>,
-        seed: NodeId,
-        address: SocketAddr,
+        join: UnfinishedJoin,
         own: &Metadata,
+        beside_twin: bool,
     ) -> Result<String, ClusterError> {
+        let UnfinishedJoin { seed, address } = join;
         // The other node asks its members before it answers.
         let asked = self.ask(seed, &Question::Cluster, self.command_deadline()).await;
         let Ok(Answer::Cluster { name, node, ring_size, not_empty, types }) = asked else {
@@ -119,7 +129,7 @@ impl Inner {
             self.close_to_writes().await;
         }
         let joined = match self.leave_own().await {
-            Ok(()) => self.move_to(UnfinishedJoin { seed, address }, &name).await,
+            Ok(()) => self.move_to(join, &name, beside_twin).await,
             Err(why) => Err(why),
         };
         {
@@ -157,7 +167,12 @@ impl Inner {
     }
 
     /// Moves the node to the cluster of `seed`. The node takes no writes.
-    async fn move_to(self: &Arc<Self>, join: UnfinishedJoin, name: &str) -> Result<(), ClusterError> {
+    async fn move_to(
+        self: &Arc<Self>,
+        join: UnfinishedJoin,
+        name: &str,
+        beside_twin: bool,
+    ) -> Result<(), ClusterError> {
         let seed = join.seed;
         let kv = self.kv().clone();
         if !self.node.transport().shares(seed, RING_CHANGES)
@@ -178,7 +193,7 @@ impl Inner {
         let next = MetadataNode::start(self.setup(dir.clone(), None)).await?;
         // The other cluster sends its metadata to the new log.
         self.slot.store(Some(next.clone()));
-        let added = match self.be_added(&next, join).await {
+        let added = match self.be_added(&next, join, beside_twin).await {
             Ok(()) => self.check_properties(&next, seed).await,
             Err(why) => Err(why),
         };
@@ -230,14 +245,23 @@ impl Inner {
         Err(why)
     }
 
-    async fn be_added(&self, next: &Arc<MetadataNode>, join: UnfinishedJoin) -> Result<(), ClusterError> {
+    async fn be_added(
+        &self,
+        next: &Arc<MetadataNode>,
+        join: UnfinishedJoin,
+        beside_twin: bool,
+    ) -> Result<(), ClusterError> {
         self.note_join(join).await?;
         let (seed, deadline) = (join.seed, self.command_deadline());
-        let added = match next.join(seed, deadline).await {
+        let ask = async || match beside_twin {
+            true => next.join_beside_twin(seed, deadline).await,
+            false => next.join(seed, deadline).await,
+        };
+        let added = match ask().await {
             // An earlier attempt was added, and did not learn of it.
             Err(ProposeError::Refused(MetadataRefusal::AlreadyMember(_))) => {
                 next.propose_through(seed, Command::WithdrawMember { node: self.id() }, deadline).await?;
-                next.join(seed, deadline).await
+                ask().await
             }
             joined => joined,
         };
@@ -290,7 +314,14 @@ impl Inner {
             take_over(&next, self.kv().buckets().records()).await?;
         }
         warn!("this node does not join after all, and begins a cluster of its own");
-        self.switch_to(next, dir).await
+        if self.is_new.load(Ordering::SeqCst) {
+            self.kv().refuse_requests(NoPart::AwaitsPeers);
+        }
+        self.switch_to(next, dir).await?;
+        if self.is_new.load(Ordering::SeqCst) {
+            self.await_peers().await;
+        }
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 //! older (docs/design/replication.md §8).
 
 use super::member_node::Inner;
+use super::newcomer::same_member;
 use super::questions::{Answer, Question};
 use crate::metadata::MetadataSlot;
 use ombak_metadata::state::Metadata;
@@ -62,6 +63,10 @@ impl KnownStarts {
                 }
                 Some(Answer::Noted)
             }
+            Question::WhoIs { name, address } => Some(Answer::WhoIs {
+                members: metadata.members().len() as u64,
+                same: same_member(metadata, peer, name, address),
+            }),
             Question::IsOlder { why } => {
                 self.note_older(peer, why.clone());
                 Some(Answer::Noted)

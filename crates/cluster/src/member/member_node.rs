@@ -19,6 +19,7 @@ use ombak_ring::RingSize;
 use ombak_runtime::{Published, Runtime, within};
 use ombak_storage::fs::FileSystem;
 use ombak_types::NodeId;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,6 +48,16 @@ pub(super) struct Inner {
     pub me: Myself,
     pub target_n_val: u32,
     pub target_location_n_val: u32,
+    /// The nodes that are asked before this one serves, if it is new.
+    pub peers: Vec<SocketAddr>,
+    /// Whether this node is new: no decision about it counts yet.
+    pub is_new: AtomicBool,
+    /// Why this node serves nobody until its peers or an operator have decided.
+    pub awaits: Published<Option<String>>,
+    /// Locked while that is changed.
+    pub deciding: parking_lot::Mutex<()>,
+    /// Whether a peer has said since the start that a member has this node's name or address.
+    pub was_known: AtomicBool,
     pub timing: MemberTiming,
     /// The metadata that answers other nodes.
     pub slot: MetadataSlot,
@@ -121,6 +132,7 @@ impl MemberNode {
         self.inner.pass_milestone_at_stop().await;
         self.inner.is_stopping.store(true, Ordering::SeqCst);
         self.inner.standing.end();
+        self.inner.awaits.end();
         self.inner.slot.store(None);
         self.inner.current.load_full().stop().await;
         self.inner.node.stop().await;
@@ -219,7 +231,8 @@ impl Inner {
 pub(super) fn older_text(why: &str) -> String {
     format!(
         "the data directory of this node is an older copy ({why}); it takes no part. Stop it, and put back its newest \
-         directory, or start it with an empty data directory under another name and join"
+         directory, or start it with an empty data directory under its name, and let it rejoin ('ombak admin cluster \
+         rejoin')"
     )
 }
 

@@ -35,6 +35,7 @@ mod known_starts;
 mod losses;
 mod member_node;
 mod members_up;
+mod newcomer;
 mod older;
 mod operations;
 mod pace;

@@ -19,6 +19,8 @@ pub struct MemberParts {
     /// Each window of so many successive partitions shall have distinct locations, if any location
     /// is known.
     pub target_location_n_val: u32,
+    /// Where the nodes listen that a new node asks before it serves; none: it asks nobody.
+    pub peers: Vec<SocketAddr>,
     /// How long things take.
     pub timing: MemberTiming,
 }

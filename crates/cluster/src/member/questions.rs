@@ -31,6 +31,14 @@ pub(crate) enum Question {
     GoesOn { milestone: Milestone },
     /// The node that asks takes no part, because its directory is older.
     IsOlder { why: String },
+    /// Whether the cluster of the node knows a member with this name or this address. Only nodes
+    /// that share `capabilities::NEWCOMERS` understand it.
+    WhoIs {
+        /// The name of the node that asks.
+        name: String,
+        /// Where other nodes would reach it.
+        address: String,
+    },
     /// Whether a node is a member, as far as the node that is asked knows.
     IsMember { node: NodeId },
     /// Waits until the node's registry of bucket types and its ring have followed an entry of the
@@ -102,6 +110,15 @@ impl From<Holdings> for Place {
     }
 }
 
+/// A member that has the name or the address of a node that asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SameMember {
+    pub node: NodeId,
+    pub name: String,
+    pub address: String,
+}
+
 /// What a node answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -145,6 +162,12 @@ pub(crate) enum Answer {
         seen_progress: Option<(u64, u64)>,
     },
     Noted,
+    WhoIs {
+        /// The number of members of the cluster.
+        members: u64,
+        /// The member, if it is another node than the one that asks.
+        same: Option<SameMember>,
+    },
     /// All zero when nothing is to be done.
     Settled(UnsettledCounts),
     Transfers(Box<MemberTransfers>),

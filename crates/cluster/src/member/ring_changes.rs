@@ -183,18 +183,22 @@ impl Inner {
 
     /// Answers what this node has adopted and proved, and takes orders to prove.
     pub async fn report_ring(&self, orders: &[ProofOrder], lineage: u64) -> Result<Answer, ClusterError> {
-        self.adopt_again().await;
+        let has_adopted = self.adopt_again().await;
         let kv = self.kv().clone();
         if kv.placement().version().lineage != lineage {
             return Err(ClusterError::refused("it belongs to another cluster"));
         }
         kv.set_proofs_wanted(orders.to_vec());
         let report = self.blocking(move || kv.ring_report(kv.confirmed_placement())).await?;
-        Ok(Answer::RingReport(Box::new(report)))
+        // Who cannot note a step cannot note what it would have to hold, either.
+        let cannot_note = !has_adopted || self.metadata_node().waits_for_room();
+        let takes_no_copies = report.takes_no_copies || cannot_note;
+        Ok(Answer::RingReport(Box::new(Report { takes_no_copies, ..report })))
     }
 
-    /// Adopts a placement that could not be saved when it was decided.
-    async fn adopt_again(&self) {
+    /// Adopts a placement that could not be saved when it was decided. Returns whether this node
+    /// runs what it has heard to be decided.
+    async fn adopt_again(&self) -> bool {
         let is_behind = |metadata: &Metadata| {
             metadata.placement().is_some_and(|placement| self.kv().placement().version() < placement.version())
         };
@@ -202,6 +206,7 @@ impl Inner {
             let _adopting = self.adopting.lock().await;
             self.adopt_placement(&self.followed.get().metadata).await;
         }
+        !is_behind(&self.followed.get().metadata)
     }
 
     /// Members that leave go when they own nothing, hold nothing for others and owe nothing.

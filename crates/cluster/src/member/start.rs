@@ -15,7 +15,7 @@ use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records,
 use crate::node::{ClusterNode, StartError};
 use crate::service_numbers::MEMBERS;
 use bytes::Bytes;
-use ombak_kv::{FillReason, Kv};
+use ombak_kv::{FillReason, Holdings, Kv};
 use ombak_metadata::state::Metadata;
 use ombak_metadata::{LogDirs, LogError, MetadataNode, Myself, SavedMetadata};
 use ombak_node_files::OwnMetadata;
@@ -23,6 +23,7 @@ use ombak_peer::{Incoming, RefusalCode, Responder, Services};
 use ombak_ring::{Ring, RingSize};
 use ombak_runtime::{Published, Runtime};
 use ombak_storage::fs::FileSystem;
+use ombak_types::Error;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -46,7 +47,8 @@ pub enum MemberStartError {
     #[error(
         "this directory belongs to a member of a cluster, and its metadata is missing ({0} is not there), as after a \
          restore: without it the node would begin a cluster of its own under the identity of a member. Put back the \
-         newest directory of this node, or start it with an empty data directory under another name and join"
+         newest directory of this node, or start it with an empty data directory under its name, and let it rejoin \
+         ('ombak admin cluster rejoin')"
     )]
     LostMetadata(PathBuf),
     /// Another process runs with a copy of the directory.
@@ -71,7 +73,8 @@ impl MemberNode {
     /// returns, the node follows the last state that it knew, and takes requests. A node without
     /// metadata founds a cluster of its own, and takes over the bucket types that it had.
     pub async fn start(parts: MemberParts) -> Result<Self, MemberStartError> {
-        let MemberParts { mut node, metadata_dir, advertised, target_n_val, target_location_n_val, timing } = parts;
+        let MemberParts { mut node, metadata_dir, advertised, target_n_val, target_location_n_val, peers, timing } =
+            parts;
         let (runtime, fs) = (node.kv.runtime.clone(), node.kv.fs.clone());
         let ring_size = RingSize::new(node.kv.ring_size)?;
         let (slot, admission, cell) = (MetadataSlot::default(), Arc::new(MemberAdmission::default()), Cell::default());
@@ -102,7 +105,9 @@ impl MemberNode {
         // Nobody has set it before: the cell is of this start.
         let shared: Arc<dyn Acquaintance> = standing.clone();
         let _ = acquaintance.set(Arc::downgrade(&shared));
-        let begin = Begin { dirs: LogDirs::new(fs.clone(), &metadata_dir), ring_size, standing: standing.clone() };
+        let has_peers = !peers.is_empty();
+        let dirs = LogDirs::new(fs.clone(), &metadata_dir);
+        let begin = Begin { dirs, ring_size, standing: standing.clone(), has_peers };
         let transport = Arc::new(AskingTransport::new(node.transport().clone(), standing.clone()));
         let setup = |dir, found| ombak_metadata::Setup {
             runtime: runtime.clone(),
@@ -133,6 +138,11 @@ impl MemberNode {
             me,
             target_n_val,
             target_location_n_val,
+            peers,
+            is_new: AtomicBool::new(false),
+            awaits: Published::new(None),
+            deciding: parking_lot::Mutex::default(),
+            was_known: AtomicBool::new(false),
             timing,
             slot,
             current: arc_swap::ArcSwap::new(metadata.clone()),
@@ -165,6 +175,7 @@ impl MemberNode {
         if inner.standing.older().is_none() {
             inner.slot.store(Some(metadata.clone()));
         }
+        inner.await_peers_if_new(&metadata.metadata()).await;
         inner.remember_capabilities().await;
         // What other nodes have told during the start.
         inner.save_seen().await;
@@ -181,6 +192,8 @@ struct Begin {
     dirs: LogDirs,
     ring_size: RingSize,
     standing: Arc<Standing>,
+    /// Whether the configuration names peers.
+    has_peers: bool,
 }
 
 impl Begin {
@@ -266,6 +279,7 @@ impl Begin {
                 metadata
             }
             None => {
+                self.note_if_new(kv).await?;
                 let dir = blocking(Box::new(|dirs| dirs.begin().map(Some))).await?.unwrap_or_default();
                 let found = Some(self.ring_size);
                 let metadata = MetadataNode::start(setup(dir.clone(), found)).await.map_err(ClusterError::from)?;
@@ -279,6 +293,24 @@ impl Begin {
         let aside = kv.offload(move || buckets.buckets().put_file_aside()).await.map_err(ClusterError::from)?;
         aside.map_err(MemberStartError::PropertyFile)?;
         Ok(metadata)
+    }
+}
+
+impl Begin {
+    /// A node that holds nothing, and whose configuration names peers, notes that it asks them
+    /// before it serves. It does so before it founds a cluster: a directory with a cluster is not
+    /// new.
+    async fn note_if_new(&self, kv: &Kv) -> Result<(), MemberStartError> {
+        if !self.has_peers {
+            return Ok(());
+        }
+        let there = kv.clone();
+        let note = move || match there.find_object(&Holdings::Everything)? {
+            None => Ok::<_, Error>(there.directory().note_awaits_peers()),
+            Some(_) => Ok(Ok(())),
+        };
+        let noted = kv.offload(note).await.and_then(|noted| noted).map_err(ClusterError::from)?;
+        noted.map_err(|why| MemberStartError::Files(why.to_string()))
     }
 }
 

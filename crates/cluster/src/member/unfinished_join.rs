@@ -50,7 +50,7 @@ impl Inner {
     }
 
     /// Does what blocks with the directory of this node. The error is for people.
-    async fn on_directory<T: Send + 'static>(
+    pub(super) async fn on_directory<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Kv) -> Result<T, NodeFileError> + Send + 'static,
     ) -> Result<T, String> {

@@ -212,6 +212,14 @@ impl Engine {
         self.limiter.refuse(why);
     }
 
+    pub(crate) fn admit_requests(&self) {
+        self.limiter.admit();
+    }
+
+    pub(crate) fn no_part(&self) -> Option<NoPart> {
+        self.limiter.no_part()
+    }
+
     pub(crate) fn partitions(&self) -> &Arc<PartitionTable> {
         &self.partitions
     }

@@ -14,6 +14,8 @@ const REFUSING_OLDER: u8 = 1;
 const REFUSING_REMOVED: u8 = 2;
 /// The node stops.
 const CLOSED: u8 = 3;
+/// Requests are refused until the peers of a new node have said that it may serve.
+const REFUSING_NEW: u8 = 4;
 
 /// Why a node takes no part in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,25 @@ pub enum NoPart {
     OlderDirectory,
     /// It was removed from the cluster.
     Removed,
+    /// It is new, and its peers have not said yet that it may serve.
+    AwaitsPeers,
+}
+
+impl NoPart {
+    /// Why requests are refused.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::OlderDirectory => {
+                "the data directory of this node is older than its cluster knows it, so the node takes no part; its log \
+                 says what to do"
+            }
+            Self::Removed => "this node was removed from its cluster, so it takes no part; its log says what to do",
+            Self::AwaitsPeers => {
+                "this node is new and waits for its peers (cluster.peers), so it takes no part yet; its log says what to \
+                 do"
+            }
+        }
+    }
 }
 
 /// Admits up to `max` requests at a time, and none after it is closed.
@@ -65,6 +86,7 @@ impl RequestLimiter {
             OPEN => {}
             REFUSING_OLDER => return Err(takes_no_part(NoPart::OlderDirectory)),
             REFUSING_REMOVED => return Err(takes_no_part(NoPart::Removed)),
+            REFUSING_NEW => return Err(takes_no_part(NoPart::AwaitsPeers)),
             _ => return Err(Error::Stopping),
         }
         if self.under_way() > self.max { Err(Error::Overload) } else { Ok(request) }
@@ -84,9 +106,26 @@ impl RequestLimiter {
         let refusing = match why {
             NoPart::OlderDirectory => REFUSING_OLDER,
             NoPart::Removed => REFUSING_REMOVED,
+            NoPart::AwaitsPeers => REFUSING_NEW,
         };
         // The error says that the node has stopped admitting already.
         let _ = self.state.compare_exchange(OPEN, refusing, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Admits requests again that were refused because the node awaited its peers.
+    pub(super) fn admit(&self) {
+        // The error says that they are admitted, or refused for another reason.
+        let _ = self.state.compare_exchange(REFUSING_NEW, OPEN, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Why the node takes no part in its cluster, if it does not.
+    pub(super) fn no_part(&self) -> Option<NoPart> {
+        match self.state.load(Ordering::SeqCst) {
+            REFUSING_OLDER => Some(NoPart::OlderDirectory),
+            REFUSING_REMOVED => Some(NoPart::Removed),
+            REFUSING_NEW => Some(NoPart::AwaitsPeers),
+            _ => None,
+        }
     }
 
     /// Stops admitting requests. Returns true when this call closed the limiter.
@@ -117,14 +156,7 @@ impl Drop for ActiveRequest<'_> {
 
 #[cold]
 fn takes_no_part(why: NoPart) -> Error {
-    let text = match why {
-        NoPart::OlderDirectory => {
-            "the data directory of this node is older than its cluster knows it, so the node takes no part; its log says \
-             what to do"
-        }
-        NoPart::Removed => "this node was removed from its cluster, so it takes no part; its log says what to do",
-    };
-    StoreFailure::new(StoreFailureKind::Closed, text).into()
+    StoreFailure::new(StoreFailureKind::Closed, why.text()).into()
 }
 
 #[cfg(test)]
@@ -157,6 +189,21 @@ mod tests {
             limiter.refuse(why);
             assert_eq!(limiter.enter().err(), Some(Error::Stopping));
         }
+    }
+
+    #[test]
+    fn a_new_node_admits_requests_when_its_peers_have_said_so_and_no_other_refusal_ends() {
+        let limiter = RequestLimiter::new(1);
+        limiter.refuse(NoPart::AwaitsPeers);
+        assert_eq!(limiter.no_part(), Some(NoPart::AwaitsPeers));
+        let refused = limiter.enter().err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("waits for its peers"), "{refused}");
+        limiter.admit();
+        assert!(limiter.enter().is_ok() && limiter.no_part().is_none());
+        limiter.refuse(NoPart::OlderDirectory);
+        limiter.admit();
+        assert!(limiter.enter().is_err());
+        assert_eq!(limiter.no_part(), Some(NoPart::OlderDirectory));
     }
 
     #[test]

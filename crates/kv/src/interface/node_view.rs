@@ -119,6 +119,16 @@ impl Kv {
         self.engine.refuse_requests(why);
     }
 
+    /// Admits requests that were refused because the node awaited its peers.
+    pub fn admit_requests(&self) {
+        self.engine.admit_requests();
+    }
+
+    /// Why the node takes no part in its cluster, if it does not.
+    pub fn no_part(&self) -> Option<NoPart> {
+        self.engine.no_part()
+    }
+
     /// The directory of the node's files.
     pub fn data_dir(&self) -> &Path {
         &self.engine.config.data_dir

@@ -64,7 +64,12 @@ impl Kv {
     pub fn settled(&self) -> Settled {
         let (engine, transfers) = (&self.engine, &self.engine.transfers);
         let mut settled = Settled::default();
-        for partition in transfers.foreign.partitions() {
+        let placement = engine.placement();
+        let leaves = !engine.config.peers.may_stand_in(engine.identity.node_id)
+            && !placement.nodes().contains(&engine.identity.node_id);
+        // What a leaver has proved it need not remove.
+        let is_given = |partition| transfers.foreign.is_given(partition, placement.home(partition).version());
+        for partition in transfers.foreign.partitions().filter(|partition| !leaves || !is_given(*partition)) {
             settled.partitions_with_hints += 1;
             settled.hints += transfers.foreign.amount_of(partition);
         }

@@ -15,6 +15,7 @@ use super::roles::rank_in_force;
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::partition::Partition;
 use crate::replica::ClassId;
+use ombak_ring::RingVersion;
 use ombak_ring::placement::HomePlacement;
 use ombak_types::{Error, NodeId};
 use parking_lot::Mutex;
@@ -81,6 +82,10 @@ struct Place {
     /// Whether there may be foreign copies.
     may_have: AtomicBool,
     classes: Mutex<BTreeMap<u32, Counts>>,
+    /// When everything that was here had been proved at all primaries, and stays only because the
+    /// disk has no room for its removal: the version of the home, and how many copies had been
+    /// begun.
+    given: Mutex<Option<(RingVersion, u64)>>,
     /// Whether no fold has ended since the start or since the ring changed.
     is_unknown: AtomicBool,
 }
@@ -316,6 +321,20 @@ impl ForeignData {
         self.count_bytes();
     }
 
+    /// Notes that a fold over all of a partition, which has ended, has found everything proved at
+    /// all primaries in this version of the home, or that it has not.
+    pub(super) fn note_given(&self, partition: u32, begin: &FoldBegin, home_version: Option<RingVersion>) {
+        let Some(place) = self.places.get(partition as usize) else { return };
+        let begun = begin.0.values().map(|counts| counts.begun).sum();
+        *place.given.lock() = home_version.map(|version| (version, begun));
+    }
+
+    /// Whether nothing is here that was not proved at all primaries of a home with this version.
+    pub(super) fn is_given(&self, partition: u32, home_version: RingVersion) -> bool {
+        let given = self.places.get(partition as usize).and_then(|place| *place.given.lock());
+        given == Some((home_version, self.begun(partition))) && !self.is_unknown(partition)
+    }
+
     fn count_bytes(&self) {
         let bytes: u64 = (0..self.places.len()).map(|partition| self.amount_of(partition as u32).bytes).sum();
         self.bytes.store(bytes, Ordering::Relaxed);
@@ -360,8 +379,8 @@ fn is_foreign_at(rank: u32, n: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ombak_ring::Ring;
     use ombak_ring::placement::Placement;
-    use ombak_ring::{Ring, RingVersion};
     use std::sync::Arc;
 
     const HERE: NodeId = NodeId::new(3);
@@ -450,6 +469,24 @@ mod tests {
         fold(&foreign, 0, &[], || ());
         assert!(foreign.holds_nothing(class(0, 2)) && !foreign.may_have(0));
         assert_eq!(foreign.amount_of(0), Amount::default());
+    }
+
+    #[test]
+    fn what_was_proved_counts_as_given_until_another_copy_comes_or_the_home_changes() {
+        let foreign = foreign(u64::MAX);
+        let (now, later) = (RingVersion::first(1), RingVersion::first(1).next());
+        assert_eq!(copy(&foreign, class(0, 2), 0, 10), Ok(Some(true)));
+        let begin = foreign.begin_fold(0);
+        foreign.note_given(0, &begin, Some(now));
+        assert!(!foreign.is_given(0, now), "no fold has ended");
+        fold(&foreign, 0, &[(2, 1)], || ());
+        assert!(foreign.is_given(0, now) && !foreign.is_given(0, later));
+        assert!(!foreign.holds_nothing(class(0, 2)), "the copy is still here");
+        assert_eq!(copy(&foreign, class(0, 2), 10, 20), Ok(Some(false)));
+        assert!(!foreign.is_given(0, now));
+        let begin = foreign.begin_fold(0);
+        foreign.note_given(0, &begin, None);
+        assert!(!foreign.is_given(0, now));
     }
 
     #[test]

@@ -7,6 +7,11 @@
 //!
 //! A pass that breaks off loses nothing: what it removed is gone, and the next pass visits the
 //! rest.
+//!
+//! On a full disk nothing can be removed, because that is written, too. A node that leaves need not
+//! remove what it has proved: it will be no member any more, and brings nothing to anybody then. So
+//! for a leaver a partition counts as given when one pass has proved everything in it, as long as
+//! its home stays as it is and no other copy comes.
 
 use super::Transfers;
 use super::fold::{Candidate, Fold, Which};
@@ -16,7 +21,7 @@ use super::roles::is_of_one_ring;
 use super::send::Target;
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
-use crate::partition::Access;
+use crate::partition::{Access, Failure};
 use crate::replica::ClassId;
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -43,6 +48,19 @@ pub(super) struct Left {
     pub(super) visited_seq: u64,
     /// Whether the pass visited everything.
     pub(super) is_whole: bool,
+    /// Whether a copy was left for another reason than that its removal found no room.
+    pub(super) has_unproved: bool,
+}
+
+/// What became of a copy that was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// It is gone.
+    Gone,
+    /// It was proved, and its removal found no room on the disk.
+    NoRoom,
+    /// It stays: it was not proved, or is another version now, or its removal failed.
+    Stays,
 }
 
 /// One pass.
@@ -106,7 +124,9 @@ impl Transfers {
         }
         // The snapshot keeps files that are to go.
         drop(fold);
-        let left = pass.left;
+        let (left, home_version) = (pass.left, pass.placement.home(partition).version());
+        let is_given = left.is_whole && !left.has_unproved;
+        self.foreign.note_given(partition, &begin, is_given.then_some(home_version));
         self.foreign.end_fold(partition, &begin, &left.amounts, &left.removed, since_seq == 0);
         Ok(left)
     }
@@ -123,8 +143,10 @@ impl Pass<'_> {
         let may_prove = self.may_hand_back && n != UNKNOWN_N;
         let proven = if may_prove { self.prove(n, &candidates).await } else { vec![false; candidates.len()] };
         let removed = self.remove(n, &candidates, &proven).await?;
-        for (candidate, is_removed) in candidates.iter().zip(removed) {
-            let counted = if is_removed { &mut self.left.removed } else { &mut self.left.amounts };
+        for (candidate, removal) in candidates.iter().zip(removed) {
+            self.left.has_unproved |= removal == Removal::Stays;
+            let is_gone = removal == Removal::Gone;
+            let counted = if is_gone { &mut self.left.removed } else { &mut self.left.amounts };
             *counted.entry(n).or_default() += Amount { keys: 1, bytes: candidate.bytes };
         }
         Ok(())
@@ -172,10 +194,10 @@ impl Pass<'_> {
         });
     }
 
-    /// Removes the copies that are proved. Returns for each whether it is gone.
-    async fn remove(&self, n: u32, candidates: &[Candidate], proven: &[bool]) -> Result<Vec<bool>, Error> {
+    /// Removes the copies that are proved. Returns what became of each.
+    async fn remove(&self, n: u32, candidates: &[Candidate], proven: &[bool]) -> Result<Vec<Removal>, Error> {
         if !proven.contains(&true) {
-            return Ok(vec![false; candidates.len()]);
+            return Ok(vec![Removal::Stays; candidates.len()]);
         }
         let class = ClassId { partition: self.partition, n };
         let proven: Vec<_> = candidates
@@ -202,21 +224,35 @@ pub(super) fn remove_proven(
     class: ClassId,
     home_version: RingVersion,
     proven: &[Option<(Bytes, u64, bool)>],
-) -> Result<Vec<bool>, Error> {
+) -> Result<Vec<Removal>, Error> {
     let partition = engine.partitions().find(class.partition)?;
     let is_same_home = || engine.home_version(class.partition) == home_version;
     let may_remove = || is_same_home() && engine.transfers.foreign.is_foreign(class);
     let remove = |key: &[u8], digest| {
-        let locked = partition.lock(key, Access::Blocking).ok()?;
-        let is_gone = locked.local().is_none();
-        Some(is_gone || may_remove() && locked.remove_proven(digest).ok()?)
+        let Ok(locked) = partition.lock(key, Access::Blocking) else { return Removal::Stays };
+        match locked.local().is_none() {
+            true => Removal::Gone,
+            false if may_remove() => removal(&locked.remove_proven(digest)),
+            false => Removal::Stays,
+        }
     };
     // What was proved by its digest alone is removed by its digest alone.
-    let remove_unread = |key: &[u8], digest| may_remove() && partition.remove_unread(key, digest).unwrap_or(false);
+    let remove_unread = |key: &[u8], digest| match may_remove() {
+        true => removal(&partition.remove_unread(key, digest)),
+        false => Removal::Stays,
+    };
     let one = |version: &Option<(Bytes, u64, bool)>| match version {
-        Some((key, digest, true)) => remove(key, *digest).unwrap_or(false),
+        Some((key, digest, true)) => remove(key, *digest),
         Some((key, digest, false)) => remove_unread(key, *digest),
-        None => false,
+        None => Removal::Stays,
     };
     Ok(proven.iter().map(one).collect())
+}
+
+fn removal(removed: &Result<bool, Failure>) -> Removal {
+    match removed {
+        Ok(true) => Removal::Gone,
+        Err(Failure::Refused(Error::Storage(failure))) if failure.kind == StoreFailureKind::DiskFull => Removal::NoRoom,
+        Ok(false) | Err(_) => Removal::Stays,
+    }
 }

@@ -8,7 +8,7 @@
 
 use super::Transfers;
 use super::fold::Ranges;
-use super::hand_back::remove_proven;
+use super::hand_back::{Removal, remove_proven};
 use crate::engine::Engine;
 use crate::replica::{ClassId, SUMMARY_RANGES_MAX, Summarize};
 use futures_util::future::try_join_all;
@@ -102,9 +102,14 @@ fn drop_ranges(
         }
         let summed = entries.iter().filter(|entry: &&FoldEntry| entry.seq <= cut_seq);
         let summed: Vec<_> = summed.map(|entry| Some((entry.key.clone(), entry.digest, true))).collect();
-        for is_removed in remove_proven(engine, class, version, &summed)? {
-            removed += u64::from(is_removed);
-            stay += u64::from(!is_removed);
+        let removals = remove_proven(engine, class, version, &summed)?;
+        if removals.contains(&Removal::NoRoom) {
+            // What is left is compared key by key, and proved without being removed.
+            debug!(partition = class.partition, n = class.n, removed, "the disk has no room to remove more");
+            return Ok(());
         }
+        let gone = removals.iter().filter(|removal| **removal == Removal::Gone).count() as u64;
+        removed += gone;
+        stay += removals.len() as u64 - gone;
     }
 }

@@ -46,6 +46,8 @@ pub struct Links {
     compared: u64,
     /// The nodes that are no members any more.
     removed: BTreeSet<NodeId>,
+    /// The members that leave.
+    leaving: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Default)]
@@ -74,6 +76,10 @@ impl Peers for Network {
 
     fn coverage(&self, node: NodeId) -> Arc<dyn CoverageClient> {
         Arc::new(Remote { node, network: self.clone() })
+    }
+
+    fn may_stand_in(&self, node: NodeId) -> bool {
+        !self.0.lock().leaving.contains(&node)
     }
 
     fn was_removed(&self, node: NodeId) -> bool {
@@ -333,6 +339,11 @@ impl Cluster {
     pub async fn remove(&self, node: usize) {
         self.stop(node, Loss::Nothing).await;
         self.network.0.lock().removed.insert(self.id(node));
+    }
+
+    /// The node leaves the cluster.
+    pub fn leaves(&self, node: usize) {
+        self.network.0.lock().leaving.insert(self.id(node));
     }
 
     /// Waits until all nodes that run have proved all pending homes.

@@ -1,5 +1,6 @@
 //! Why the log cannot be opened or written.
 
+use ombak_storage::fs::is_disk_full;
 use std::io;
 use std::path::PathBuf;
 
@@ -42,6 +43,6 @@ pub enum LogError {
 impl LogError {
     /// Whether the disk had no room. Nothing was written, and the same write may be tried again.
     pub fn is_full_disk(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull)
+        matches!(self, Self::Io { source, .. } if is_disk_full(source))
     }
 }

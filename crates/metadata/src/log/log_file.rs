@@ -4,7 +4,7 @@ use super::error::LogError;
 use super::format::{self, ENTRY_BYTES_MAX, Record};
 use super::recovery::recover;
 use bytes::Bytes;
-use ombak_storage::fs::{File, FileSystem, OpenMode, read_file, replace_file};
+use ombak_storage::fs::{File, FileSystem, OpenMode, is_disk_full, read_file, replace_file};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -215,7 +215,7 @@ impl LogFile {
     /// it was synced, so the log goes on when there is room again. After all other failures it is
     /// unknown what reached the disk.
     fn take_back(&mut self, error: &io::Error) {
-        if error.kind() == io::ErrorKind::StorageFull {
+        if is_disk_full(error) {
             self.is_poisoned = self.file.truncate(self.end).is_err();
         }
     }

@@ -6,7 +6,7 @@
 use super::error::ProposeError;
 use super::metadata_node::MetadataNode;
 use crate::raft::wire::{self, Request, Response};
-use crate::state::Command;
+use crate::state::{Command, NewMember};
 use bytes::Bytes;
 use ombak_runtime::within;
 use ombak_types::NodeId;
@@ -16,7 +16,17 @@ impl MetadataNode {
     /// Asks a member of another cluster to add this node, which has no metadata yet. The leader
     /// there sends the metadata afterwards.
     pub async fn join(&self, seed: NodeId, deadline: Instant) -> Result<u64, ProposeError> {
-        let index = self.propose_anywhere(Command::AddMember(self.describe()), Some(seed), deadline).await?;
+        self.join_as(self.describe(), seed, deadline).await
+    }
+
+    /// As [`Self::join`], for a node that is to take the place of a member with its name. It has a
+    /// second name until that member is removed.
+    pub async fn join_beside_twin(&self, seed: NodeId, deadline: Instant) -> Result<u64, ProposeError> {
+        self.join_as(self.describe_beside_twin(), seed, deadline).await
+    }
+
+    async fn join_as(&self, me: NewMember, seed: NodeId, deadline: Instant) -> Result<u64, ProposeError> {
+        let index = self.propose_anywhere(Command::AddMember(me), Some(seed), deadline).await?;
         match within(&*self.runtime, Some(deadline), self.group.wait_applied(index)).await {
             Ok(true) => Ok(index),
             Ok(false) => Err(ProposeError::Stopped),

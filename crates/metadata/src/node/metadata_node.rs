@@ -110,9 +110,21 @@ impl MetadataNode {
         }
     }
 
-    /// How this node describes itself to the others.
+    /// How this node describes itself to the others. While another member has its name, of which it
+    /// is to take the place, it has a second name.
     pub fn describe(&self) -> NewMember {
-        let Myself { node, name, peer_address, boot } = self.me.clone();
+        let metadata = self.metadata();
+        let has_twin = metadata.members().iter().any(|(node, of)| *node != self.me.node && of.name == self.me.name);
+        if has_twin { self.describe_beside_twin() } else { self.describe_as(self.me.name.clone()) }
+    }
+
+    /// How this node describes itself beside a member that has its name.
+    pub(super) fn describe_beside_twin(&self) -> NewMember {
+        self.describe_as(format!("{} ({})", self.me.name, self.me.node))
+    }
+
+    fn describe_as(&self, name: String) -> NewMember {
+        let Myself { node, peer_address, boot, .. } = self.me.clone();
         NewMember { node, name, peer_address, log: self.group.id(), boot, milestone: self.milestones.newest() }
     }
 
@@ -191,6 +203,12 @@ impl MetadataNode {
     /// Whether this node leads.
     pub fn is_leader(&self) -> bool {
         self.group.is_leader()
+    }
+
+    /// Whether what has to be written finds no room on the disk. The node learns of no decision
+    /// meanwhile.
+    pub fn waits_for_room(&self) -> bool {
+        self.group.waits_for_room()
     }
 
     /// The logs of the members that vote.
@@ -364,7 +382,8 @@ async fn announce(node: Arc<MetadataNode>) {
         let known = metadata.members().get(&node.me.node);
         let mine = node.describe();
         let is_told = |known: &Member| {
-            (known.boot, known.milestone) == (mine.boot, mine.milestone) && known.peer_address == mine.peer_address
+            let (theirs, own) = ((known.boot, known.milestone), (mine.boot, mine.milestone));
+            theirs == own && known.peer_address == mine.peer_address && known.name == mine.name
         };
         if known.is_some_and(is_told) {
             return;

@@ -18,7 +18,7 @@
 //! * Without reports no step is taken that needs one.
 
 use super::home::Phase;
-use super::home_change::{HomeChange, waits_for};
+use super::home_change::{HomeChange, waits_to_confirm};
 use super::obstacle::Obstacle;
 use super::placement::{Placement, Step, StepOf};
 use super::report::{ProvedHome, Report};
@@ -130,7 +130,7 @@ impl Situation<'_> {
         let goal = self.placement.goal().version();
         let awaited = self.members.keys().copied().filter(|node| !self.is_excepted(*node));
         let unaware = awaited.filter(|node| !self.has_confirmed(*node, goal));
-        unaware.map(|node| waits_for(self, node, Obstacle::Unconfirmed)).collect()
+        unaware.map(|node| waits_to_confirm(self, node)).collect()
     }
 
     fn decide_pending(&self, change: &HomeChange, decision: &mut Decision) {

@@ -345,6 +345,18 @@ fn a_pending_home_whose_new_member_cannot_take_copies_is_aborted_and_waits() {
 }
 
 #[test]
+fn the_disk_is_named_if_a_member_that_has_not_confirmed_says_that_it_is_full() {
+    let mut cluster = Cluster::changing().pending();
+    cluster.all_confirm();
+    cluster.says(A, |report| report.confirmed = RingVersion::first(1));
+    assert_eq!((cluster.takes(4), cluster.obstacles()), (vec![], vec![Obstacle::Unconfirmed(A)]));
+    cluster.says(A, |report| report.takes_no_copies = true);
+    assert_eq!((cluster.takes(4), cluster.obstacles()), (vec![], vec![Obstacle::CannotNote(A)]));
+    let text = Obstacle::CannotNote(A).text(|_| "dev6".into());
+    assert!(text.starts_with("waits for 'dev6' to note the last step: its disk is full"), "{text}");
+}
+
+#[test]
 fn a_class_goes_on_without_a_member_that_is_down_if_another_was_full() {
     let mut cluster = Cluster::of(&[A, B, C, A, A, B, C, A], &[A, B, C, A, D, B, C, A], &[3]).pending();
     cluster.members.insert(B, MemberStatus::Down);

@@ -96,7 +96,7 @@ impl HomeChange {
     pub(super) fn unconfirmed(&self, situation: &Situation<'_>) -> BTreeSet<Obstacle> {
         let needed = self.needed(situation).into_iter();
         let behind = needed.filter(|node| !situation.has_confirmed(*node, self.version));
-        behind.map(|node| waits_for(situation, node, Obstacle::Unconfirmed)).collect()
+        behind.map(|node| waits_to_confirm(situation, node)).collect()
     }
 
     /// Why a flipped home cannot finish. A member of the new set that has lost its store since the
@@ -165,6 +165,13 @@ impl ClassChange {
         let unproved = down.filter(|node| !change.has_proved(situation, *node));
         unproved.map(|node| Obstacle::NeedsDown { node, n: self.n }).collect()
     }
+}
+
+/// The obstacle of a home that waits for a member to confirm a step. What has to be noted on a disk
+/// before that is the likely cause where the disk is full.
+pub(super) fn waits_to_confirm(situation: &Situation<'_>, node: NodeId) -> Obstacle {
+    let is_unable = situation.takes_no_copies(node);
+    waits_for(situation, node, if is_unable { Obstacle::CannotNote } else { Obstacle::Unconfirmed })
 }
 
 /// A member that does not report has to answer first, whatever else the home waits for.

@@ -9,6 +9,8 @@ pub enum Obstacle {
     Silent(NodeId),
     /// The member has not confirmed the last step.
     Unconfirmed(NodeId),
+    /// The member has not confirmed the last step, and its disk is full or a store is broken.
+    CannotNote(NodeId),
     /// The member of the old set has not proved the home.
     Unproved(NodeId),
     /// The member that is new in the home cannot take copies.
@@ -30,6 +32,7 @@ impl Obstacle {
         match *self {
             Self::Silent(node)
             | Self::Unconfirmed(node)
+            | Self::CannotNote(node)
             | Self::Unproved(node)
             | Self::TakesNoCopies(node)
             | Self::NotFull(node)
@@ -43,6 +46,9 @@ impl Obstacle {
         match *self {
             Self::Silent(_) => format!("waits for '{name}' to answer"),
             Self::Unconfirmed(_) => format!("waits for '{name}' to end the requests that began before the last step"),
+            Self::CannotNote(_) => format!(
+                "waits for '{name}' to note the last step: its disk is full, or a store is broken (see its log)"
+            ),
             Self::Unproved(_) => format!("waits for '{name}' to hand over what it holds"),
             Self::TakesNoCopies(_) => {
                 format!("waits for '{name}' to take copies: its disk is full, or a store is broken (see its log)")

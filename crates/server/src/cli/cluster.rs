@@ -23,6 +23,8 @@ const TRANSFER_LIMIT_MAX: u64 = 1024;
 pub async fn run(command: &ClusterCommand, common: &Common, out: Output) -> Result<(), Failure> {
     match command {
         ClusterCommand::Join { address } => change("join", Some(address), common, out).await,
+        ClusterCommand::Rejoin { address } => change("rejoin", address.as_deref(), common, out).await,
+        ClusterCommand::Alone => change("alone", None, common, out).await,
         ClusterCommand::Leave { member } => change("leave", member.as_deref(), common, out).await,
         ClusterCommand::ForceRemove { member } => change("force-remove", Some(member), common, out).await,
         ClusterCommand::Replace { member, with } => replace("replace", member, with, common, out).await,

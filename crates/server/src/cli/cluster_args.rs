@@ -12,6 +12,17 @@ pub enum ClusterCommand {
         #[arg(value_name = "HOST:PORT")]
         address: String,
     },
+    /// Let this node, whose data directory is new, take the place of the member that had its name
+    /// or its address, and whose directory is lost. What only that member held is lost. A plan and
+    /// a commit make it effective.
+    Rejoin {
+        /// The address on which another member listens for other nodes [default: cluster.peers].
+        #[arg(value_name = "HOST:PORT")]
+        address: Option<String>,
+    },
+    /// Let this node go on as a cluster of its own, although it is new and its peers
+    /// (cluster.peers) have not said that no member is lost whose place it should take.
+    Alone,
     /// Let a member hand over what it holds, and leave the cluster. A plan and a commit make it
     /// effective. Its process ends when it has left.
     Leave {

@@ -54,6 +54,8 @@ pub struct Settings {
     pub pb: Vec<Listen>,
     pub peer: Option<Listen>,
     pub peer_advertised: Option<SocketAddr>,
+    /// Where the nodes listen that this one asks before it serves, if it is new.
+    pub peers: Vec<SocketAddr>,
     /// `None` if certificates alone decide who is let in.
     pub peer_secret_file: Option<PathBuf>,
     pub peer_certificates: Option<CertificateFiles>,
@@ -111,6 +113,7 @@ impl Settings {
                 Some(Value::Address(address)) => Some(*address),
                 _ => None,
             },
+            peers: peers(from)?,
             peer_secret_file: peer_secret_file(from)?,
             peer_certificates: peer_certificates(from)?,
             target_n_val: from.count("target_n_val")?,
@@ -234,6 +237,12 @@ fn peer_certificates(from: &Reader<'_>) -> Result<Option<CertificateFiles>, Prob
 
 /// The file with the secret of the cluster. With certificates there is none unless it was asked
 /// for: each node would make a secret of its own.
+fn peers(from: &Reader<'_>) -> Result<Vec<SocketAddr>, Problem> {
+    let address =
+        |word: String| word.parse().map_err(|_| Problem::whole(format!("cluster.peers: '{word}' is not an address")));
+    from.words("cluster.peers")?.into_iter().map(address).collect()
+}
+
 fn peer_secret_file(from: &Reader<'_>) -> Result<Option<PathBuf>, Problem> {
     const KEY: &str = "cluster.secret_file";
     let is_set = from.effective().setting(KEY).is_some_and(|setting| setting.origin != super::Origin::Default);

@@ -48,6 +48,8 @@ pub enum Kind {
     Origins,
     /// Host names or addresses without a port, separated by whitespace.
     HostNames,
+    /// `IP:PORT`, several separated by whitespace.
+    Addresses,
 }
 
 /// A value that has been parsed.
@@ -106,6 +108,8 @@ impl Kind {
             Self::BackendPrefixes => backend_prefixes(text).map(|_| Value::Text(text.to_owned())),
             Self::Origins => words(text, |word| parse_origin(word).is_some())
                 .map_err(|word| format!("'{word}' is not an origin: it must be SCHEME://HOST or SCHEME://HOST:PORT")),
+            Self::Addresses => words(text, |word| word.parse::<SocketAddr>().is_ok())
+                .map_err(|word| format!("'{word}' is not an address: it must be IP:PORT")),
             Self::HostNames => words(text, is_host_name)
                 .map_err(|word| format!("'{word}' is not a host name: it must be a name or an address without a port")),
         }
@@ -132,6 +136,7 @@ impl Kind {
             Self::Hooks => "module:function, several separated by blanks".into(),
             Self::BackendPrefixes => "PREFIX=NAME, several separated by blanks".into(),
             Self::Origins => "SCHEME://HOST[:PORT], several separated by blanks".into(),
+            Self::Addresses => "IP:PORT, several separated by blanks".into(),
             Self::HostNames => "a host name, several separated by blanks".into(),
         }
     }
@@ -385,6 +390,7 @@ mod tests {
             (Kind::BackendPrefixes, "0b:=blocks %00=other"),
             (Kind::Origins, "https://a.example http://b:81"),
             (Kind::HostNames, "db.example riak1 ::1"),
+            (Kind::Addresses, "10.0.0.1:8099 [::1]:8099"),
             (Kind::ByteSize, "10MB"),
             (Kind::Flag, "enabled"),
             (Kind::Address, "[::1]:8098"),

@@ -22,6 +22,12 @@ impl ClusterAdmin for MemberAdmin {
         Box::pin(async move {
             match command {
                 ClusterCommand::Join(to) => join(&member, &to).await,
+                ClusterCommand::Rejoin(to) => rejoin(&member, to.as_deref()).await,
+                ClusterCommand::Alone => {
+                    member.go_on_alone().await.map_err(refused)?;
+                    let me = member.kv().node_name();
+                    Ok(json!({"node": me, "text": format!("Success: '{me}' goes on as a cluster of its own")}))
+                }
                 ClusterCommand::Leave(name) => {
                     let name = name.unwrap_or_else(|| member.kv().node_name().to_owned());
                     stage(&member, MemberChange::Leave(name)).await
@@ -101,6 +107,21 @@ async fn join(member: &MemberNode, to: &str) -> Result<Value, AdminError> {
         "node": me,
         "joins": other,
         "text": format!("Success: staged join request for '{me}' to '{other}'"),
+    }))
+}
+
+async fn rejoin(member: &MemberNode, to: Option<&str>) -> Result<Value, AdminError> {
+    let address = match to {
+        Some(to) => Some(resolve(to).await?),
+        None => None,
+    };
+    let lost = member.rejoin(address).await.map_err(refused)?;
+    // The operator's next request may go through this node.
+    member.wait_for_all_members_up().await;
+    Ok(json!({
+        "node": member.kv().node_name(),
+        "replaces": lost,
+        "text": format!("Success: staged forced replacement of '{lost}' with this node, whose directory is new"),
     }))
 }
 

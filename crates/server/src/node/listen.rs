@@ -1,59 +1,81 @@
 //! Opens the listening sockets.
 //!
-//! A start opens its ports before it opens a store, so that a port that is in use ends the start
-//! while nothing has changed on disk. From then on the kernel completes connections and keeps them
-//! in the backlog of the listener. The node accepts them when its stores are open.
+//! A start takes its ports before it opens a store, so that a port that is in use ends the start
+//! while nothing has changed on disk. It does not listen on them before it serves: the kernel would
+//! complete connections, and a client would wait for a node that cannot answer. Until then a
+//! connection is refused at once, as that of a node that does not run.
 
 use crate::config::{Listen, Settings};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// The listening sockets of the node. They are non-blocking.
+/// A port that the node has taken, and on which it does not listen yet.
+pub struct Port {
+    socket: Socket,
+    on: Listen,
+    backlog: i32,
+}
+
+/// The ports of the node for clients. The sockets are non-blocking.
 pub struct Ports {
-    /// The sockets for HTTP.
-    pub http: Vec<TcpListener>,
-    /// The sockets for Protocol Buffers.
-    pub pb: Vec<TcpListener>,
+    /// The ports for HTTP.
+    pub http: Vec<Port>,
+    /// The ports for Protocol Buffers.
+    pub pb: Vec<Port>,
 }
 
 impl Ports {
-    /// Opens every port of the settings.
+    /// Takes every port of the settings.
     pub fn open(settings: &Settings) -> Result<Self, String> {
-        let open = |on: &[Listen]| on.iter().map(|on| listen(on, settings.backlog)).collect::<Result<_, _>>();
-        let ports = Self { http: open(&settings.http)?, pb: open(&settings.pb)? };
+        let take = |on: &[Listen]| on.iter().map(|on| Port::take(on, settings.backlog)).collect::<Result<_, _>>();
+        let ports = Self { http: take(&settings.http)?, pb: take(&settings.pb)? };
         if let Some(peer) = &settings.peer {
             // The transport opens this one when the stores are open. Now it is only tried, so that
             // a port that is in use ends the start here.
-            drop(listen(peer, settings.backlog)?);
+            drop(Port::take(peer, settings.backlog)?);
         }
         Ok(ports)
     }
 }
 
-/// The addresses on which these sockets listen.
-pub fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
-    listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
+impl Port {
+    /// Takes a port. The error is one line with the key, the address, and what to do.
+    fn take(on: &Listen, backlog: i32) -> Result<Self, String> {
+        let socket = bind(on.address).map_err(|e| refused(on, &e))?;
+        Ok(Self { socket, on: on.clone(), backlog })
+    }
+
+    /// Listens on it, in the tokio runtime in which this function is called. Another node that was
+    /// starting at the same time may listen on it by now.
+    fn listen(self) -> Result<tokio::net::TcpListener, String> {
+        let Self { socket, on, backlog } = self;
+        let listener =
+            socket.listen(backlog).and_then(|()| tokio::net::TcpListener::from_std(TcpListener::from(socket)));
+        listener.map_err(|e| refused(&on, &e))
+    }
 }
 
-/// Registers the sockets with the tokio runtime in which this function is called.
-pub fn registered(listeners: Vec<TcpListener>) -> Result<Vec<tokio::net::TcpListener>, String> {
-    let refused = |e| format!("cannot wait for connections: {e}");
-    listeners.into_iter().map(|listener| tokio::net::TcpListener::from_std(listener).map_err(refused)).collect()
+/// The addresses of these ports.
+pub fn addresses(ports: &[Port]) -> Vec<SocketAddr> {
+    ports.iter().filter_map(|port| port.socket.local_addr().ok()?.as_socket()).collect()
 }
 
-/// Listens on an address. The error is one line with the key, the address, and what to do.
-fn listen(on: &Listen, backlog: i32) -> Result<TcpListener, String> {
-    open(on.address, backlog).map_err(|e| format!("{} = {}: {}", on.key, on.address, explain(&e)))
+/// Listens on these ports, in the tokio runtime in which this function is called.
+pub fn listening(ports: Vec<Port>) -> Result<Vec<tokio::net::TcpListener>, String> {
+    ports.into_iter().map(Port::listen).collect()
 }
 
-fn open(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+fn refused(on: &Listen, e: &io::Error) -> String {
+    format!("{} = {}: {}", on.key, on.address, explain(e))
+}
+
+fn bind(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
-    socket.listen(backlog)?;
     socket.set_nonblocking(true)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 fn explain(e: &io::Error) -> String {
@@ -86,6 +108,7 @@ pub fn exposure(on: &Listen) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpStream;
 
     fn on(address: &str) -> Listen {
         Listen { key: "listener.http.internal".into(), address: address.parse().expect("address") }
@@ -93,13 +116,34 @@ mod tests {
 
     #[test]
     fn a_busy_port_is_named_with_its_key() {
-        let first = listen(&on("127.0.0.1:0"), 8).expect("free port");
+        let first = TcpListener::bind("127.0.0.1:0").expect("free port");
         let taken = on(&first.local_addr().expect("address").to_string());
-        let error = listen(&taken, 8).expect_err("taken");
+        let Err(error) = Port::take(&taken, 8) else { panic!("the port was taken twice") };
         assert!(
             error.starts_with(&format!("listener.http.internal = {}: the port is in use", taken.address)),
             "{error}"
         );
+    }
+
+    #[tokio::test]
+    async fn nobody_can_connect_to_a_port_before_the_node_listens_on_it() {
+        let port = Port::take(&on("127.0.0.1:0"), 8).expect("free port");
+        let address = addresses(std::slice::from_ref(&port))[0];
+        let early = TcpStream::connect(address).expect_err("nobody listens");
+        assert_eq!(early.kind(), io::ErrorKind::ConnectionRefused);
+        let listening = listening(vec![port]).expect("listens");
+        TcpStream::connect(address).expect("connects");
+        drop(listening);
+    }
+
+    #[tokio::test]
+    async fn of_two_starts_with_one_port_the_later_one_ends_with_its_name() {
+        let first = Port::take(&on("127.0.0.1:0"), 8).expect("free port");
+        let same = on(&addresses(std::slice::from_ref(&first))[0].to_string());
+        let second = Port::take(&same, 8).expect("nobody listens yet");
+        let _serves = listening(vec![first]).expect("listens");
+        let error = listening(vec![second]).expect_err("the port is in use");
+        assert!(error.contains("listener.http.internal") && error.contains("the port is in use"), "{error}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod certificates;
 mod cluster_admin;
 mod cluster_text;
 pub mod dir_access;
+mod disk_reserve;
 mod function_admin;
 mod functions;
 mod handoff_summary;
@@ -33,7 +34,7 @@ use crate::logging::{self, Log};
 use cluster_admin::MemberAdmin;
 use dir_access::{NodeDirs, foreign_owner};
 use functions::NodeFunctions;
-use listen::{Ports, addresses, exposure, registered};
+use listen::{Ports, addresses, exposure, listening};
 use lock::DataDirLock;
 use ombak_api::admin::{
     AdminContext, AdminToken, BackupJobs, BackupPlace, ClusterAdmin, ConfigEntry, LiveConfig, NodeInfo,
@@ -83,8 +84,8 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let certificates = certificates::of_node(&settings)?;
     let mut signals = signals.renew_on_hangup(&runtime, log.clone(), certificates.clone());
     warn_of(effective, &settings);
-    // Ports are opened before any store, so a port that is in use ends the start while nothing has
-    // changed on disk.
+    // Ports are taken before any store is opened, so a port that is in use ends the start while
+    // nothing has changed on disk.
     let ports = Ports::open(&settings)?;
     let token = token::of_node(&data_dir).map_err(|e| e.to_string())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -242,17 +243,30 @@ async fn serve(
         memory,
         threads: Arc::clone(threads),
     });
+    // Nobody could connect before, so who can connect is answered.
+    let (http, pb) = (listening(ports.http)?, listening(ports.pb)?);
     let mut servers = JoinSet::new();
-    for listener in registered(ports.http)? {
+    for listener in http {
         servers.spawn(http::serve(listener, Arc::clone(&http_context), stopping.clone()));
     }
-    for listener in registered(ports.pb)? {
+    for listener in pb {
         servers.spawn(pb::serve(listener, Arc::clone(&pb_context), stopping.clone()));
     }
 
     let data_dir = &settings.data_dir;
     record.write(data_dir).map_err(|e| cannot_write(&NodeRecord::path(data_dir), &e))?;
-    announce(&record, data_dir);
+    match opened.member().filter(|member| member.awaits().is_some()).cloned() {
+        None => announce(&record, data_dir),
+        Some(member) => {
+            say(&format!("{} waits for its peers, and serves nobody yet; its log says what to do", record.name));
+            let (record, data_dir) = (record, data_dir.clone());
+            tokio::spawn(async move {
+                if member.until_decided().await {
+                    announce(&record, &data_dir);
+                }
+            });
+        }
+    }
     let reason = told_to_stop(signals, stopping).await;
     tracing::info!("stopping on {reason}");
     stop.send_replace(true);
@@ -281,7 +295,11 @@ fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
     let config = engine_config(&opening.settings, opening.accepts_loss)?;
     let (commit, registry) = (Some(opening.functions.hooks()), Some(opening.functions.registry()));
     let hooks = Hooks { commit, registry, ..config.hooks };
-    let config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
+    let mut config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
+    if let Some(reserve) = disk_reserve::of_node(&opening.settings) {
+        config.fs = disk_reserve::file_system(&reserve);
+        tasks.spawn(disk_reserve::keep_whole(reserve));
+    }
     let jobs = JobsConfig { functions: Some(opening.functions.of_jobs()), ..JobsConfig::default() };
     let opened = Opened::open(&opening.settings, config, jobs, opening.certificates.clone(), tasks)?;
     opening.functions.show_figures(opened.kv());
@@ -423,9 +441,12 @@ fn announce(record: &NodeRecord, data_dir: &Path) {
     let list = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let (http, pb, dir) = (list(&record.http), list(&record.pb), data_dir.display());
     tracing::info!(node = record.name, http, protobuf = pb, data = %dir, "ready");
-    let line =
-        format!("{} is ready: HTTP {http}, Protocol Buffers {pb}, data in {dir}, pid {}", record.name, record.pid);
-    // An error is ignored: standard output may be closed, and the log has the same message.
+    say(&format!("{} is ready: HTTP {http}, Protocol Buffers {pb}, data in {dir}, pid {}", record.name, record.pid));
+}
+
+/// Prints a line on standard output, of which the log has the content.
+fn say(line: &str) {
+    // An error is ignored: standard output may be closed.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

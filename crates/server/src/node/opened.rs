@@ -63,6 +63,7 @@ impl Opened {
             advertised: settings.peer_advertised,
             target_n_val: settings.target_n_val,
             target_location_n_val: settings.target_location_n_val,
+            peers: settings.peers.clone(),
             timing: MemberTiming::default(),
         };
         let member = tasks.block_on(MemberNode::start(parts)).map_err(|e| e.to_string())?;

@@ -1,25 +1,30 @@
 //! The file system behind a trait: the operations that stores need, and nothing more.
 //!
-//! What it is: positioned reads and writes, syncs, names and locks. There are three
-//! implementations: [`RealFs`], [`SlowFs`], which slows another one down for tests, and
-//! [`sim::FaultyFs`], a simulated one for tests that loses power, runs full and corrupts data.
+//! What it is: positioned reads and writes, syncs, names and locks. There are four implementations:
+//! [`RealFs`]; [`ReservedFs`], whose calls are paid for by a reserve on a full disk; [`SlowFs`],
+//! which slows another one down for tests; and [`sim::FaultyFs`], a simulated one for tests that
+//! loses power, runs full and corrupts data.
 //!
-//! What it is not: it keeps no state for the stores. No call retries by itself.
+//! What it is not: it keeps no state for the stores. Only [`ReservedFs`] tries a call again.
 //!
 //! Invariants:
 //! * A write survives a loss of power only after `sync_data` has returned; a name, only after
 //!   `sync_dir` of its directory has returned.
 //! * A call that failed may have done a part of its work.
 
+mod disk_reserve;
 mod media;
 mod real;
+mod reserved;
 pub mod sim;
 mod slow;
 mod small_file;
 
+pub use disk_reserve::{DISK_RESERVE_FILE, DiskReserve};
 pub use media::is_media_error;
 pub(crate) use media::{BLOCK_BYTES, read_at_twice};
 pub use real::RealFs;
+pub use reserved::ReservedFs;
 pub use slow::SlowFs;
 pub use small_file::{read_file, replace_file, replace_file_with};
 
@@ -28,6 +33,15 @@ use crate::machine::{Machine, RealMachine};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Whether a call failed for lack of room: the disk is full, or a quota or a limit is reached. It
+/// may succeed later.
+pub fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+}
+
+/// How many bytes [`File::allocate`] writes at once, where it writes.
+const ALLOCATED_AT_ONCE: u64 = 256 << 10;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +73,12 @@ pub trait File: Send + Sync {
 
     /// Cuts the file to `length` bytes.
     fn truncate(&self, length: u64) -> io::Result<()>;
+
+    /// Takes room on the disk for the bytes from `from` to `to`, which must be the end of the file
+    /// and beyond. They read as zero. After an error, a part of them may be there.
+    fn allocate(&self, from: u64, to: u64) -> io::Result<()> {
+        write_zeros(from, to, |zeros, at| self.write_at(zeros, at))
+    }
 
     /// Tells the file system that reads will be of single records at random offsets, so reading
     /// ahead is useless. A hint: a file system may ignore it.
@@ -95,6 +115,18 @@ pub(crate) fn write_whole(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> i
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+    Ok(())
+}
+
+/// Writes zeros from one offset to another, with several calls of `write`.
+fn write_zeros(from: u64, to: u64, mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
+    let zeros = vec![0; to.saturating_sub(from).min(ALLOCATED_AT_ONCE) as usize];
+    let mut at = from;
+    while at < to {
+        let length = (to - at).min(ALLOCATED_AT_ONCE);
+        write(&zeros[..length as usize], at)?;
+        at += length;
     }
     Ok(())
 }

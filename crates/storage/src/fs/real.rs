@@ -1,6 +1,6 @@
 //! The operating system's file system.
 
-use super::{File, FileIdentity, FileLock, FileSystem, OpenMode, read_whole, write_whole};
+use super::{File, FileIdentity, FileLock, FileSystem, OpenMode, read_whole, write_whole, write_zeros};
 use crate::backend::ReadMode;
 use std::fs;
 use std::io;
@@ -46,6 +46,16 @@ impl File for RealFile {
 
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.0.set_len(length)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn allocate(&self, from: u64, to: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        match fallocate(&self.0, FallocateFlags::empty(), from, to.saturating_sub(from)) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(from, to, |zeros, at| self.write_at(zeros, at)),
+            allocated => Ok(allocated?),
+        }
     }
 
     #[cfg(target_os = "linux")]
@@ -177,6 +187,10 @@ mod tests {
         assert_eq!(file.read_at(&mut buffer, 9, ReadMode::Blocking).unwrap(), 2);
         file.truncate(5).unwrap();
         assert_eq!(file.length().unwrap(), 5);
+        file.allocate(5, 300_000).unwrap();
+        assert_eq!(file.length().unwrap(), 300_000);
+        assert_eq!(file.read_at(&mut buffer, 3, ReadMode::Blocking).unwrap(), 5);
+        assert_eq!(&buffer, b"lo\0\0\0");
         assert!(fs.open(&path, OpenMode::CreateNew).is_err());
         let file_identity = fs.file_identity(&path).unwrap();
         fs.rename(&path, &dir.path().join("b")).unwrap();

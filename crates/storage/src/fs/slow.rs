@@ -72,6 +72,10 @@ impl File for SlowFile {
         self.inner.truncate(length)
     }
 
+    fn allocate(&self, from: u64, to: u64) -> io::Result<()> {
+        self.inner.allocate(from, to)
+    }
+
     fn expect_random_reads(&self) {
         self.inner.expect_random_reads();
     }

@@ -13,7 +13,7 @@ use super::index::{Position, head_units};
 use super::shared::Shared;
 use super::space::{CHECK_BYTES, Purpose};
 use crate::error::{StorageError, io_error};
-use crate::fs::{File, OpenMode};
+use crate::fs::{File, OpenMode, is_disk_full};
 use crate::seq::SeqSource;
 use std::cell::RefCell;
 use std::io;
@@ -343,8 +343,4 @@ pub(super) fn is_no_room(error: &StorageError) -> bool {
         StorageError::Io { source, .. } => is_disk_full(source),
         _ => false,
     }
-}
-
-pub(super) fn is_disk_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }

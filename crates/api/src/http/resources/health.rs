@@ -10,6 +10,7 @@ use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
+use ombak_kv::NoPart;
 use serde_json::json;
 
 /// The paths of these resources.
@@ -87,6 +88,7 @@ impl Resource for Ready<'_> {
             "ready": ready,
             "poisoned": poisoned,
             "disk_full": health.disk_full,
+            "takes_no_part": self.ctx.kv.no_part().map(NoPart::text),
             "known_losses": known_losses(&health),
         });
         reply::json(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body.to_string())

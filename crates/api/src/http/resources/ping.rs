@@ -1,6 +1,7 @@
-//! The resource `/ping`: shows that the process answers.
+//! The resource `/ping`: shows that the node serves.
 
 use crate::access::Access;
+use crate::http::context::HttpContext;
 use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::Part::Word;
 use crate::http::path::{Call, Path};
@@ -14,13 +15,24 @@ use smallvec::smallvec;
 pub const PATHS: &[Path] = &[Path::plain("ping", &[Word(b"ping")], run)];
 
 fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    Box::pin(async move { decide(call.ctx, &mut Ping, call.request).await })
+    Box::pin(async move { decide(call.ctx, &mut Ping::new(call.ctx), call.request).await })
 }
 
-/// The resource `GET /ping`.
-pub struct Ping;
+/// The resource `GET /ping`. A node that takes no part in its cluster answers everything else with
+/// an error, so it answers this with 503 and the reason: programs that spread requests over nodes
+/// ask for it.
+pub struct Ping<'a> {
+    ctx: &'a HttpContext,
+}
 
-impl Resource for Ping {
+impl<'a> Ping<'a> {
+    /// Creates the resource for one request.
+    pub fn new(ctx: &'a HttpContext) -> Self {
+        Self { ctx }
+    }
+}
+
+impl Resource for Ping<'_> {
     fn access(&self) -> Option<Access<'_>> {
         None
     }
@@ -34,6 +46,9 @@ impl Resource for Ping {
     }
 
     async fn answer(&mut self, _offer: usize) -> Reply {
-        reply::html(StatusCode::OK, "OK")
+        match self.ctx.kv.no_part() {
+            None => reply::html(StatusCode::OK, "OK"),
+            Some(why) => reply::html(StatusCode::SERVICE_UNAVAILABLE, why.text()),
+        }
     }
 }

@@ -26,7 +26,8 @@ async fn a_node_that_was_joined_after_its_join_began_stays_where_it_is() {
     nodes[1].join(nodes[0].node().listens_on()).await.unwrap();
     let (seed_id, address) = (seed.node().id(), seed.node().listens_on());
     inner.node.transport().set_address(seed_id, address);
-    let refused = inner.join_through(seed_id, address, &before).await.unwrap_err().to_string();
+    let refused =
+        inner.join_through(UnfinishedJoin { seed: seed_id, address }, &before, false).await.unwrap_err().to_string();
     assert_eq!(refused, ALREADY_MEMBER);
     assert_eq!(seed.metadata().members().len(), 1, "it was not added elsewhere");
     until("it is a member as before", || own_status(&nodes[0]) == MemberStatus::Valid).await;

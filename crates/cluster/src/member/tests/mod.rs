@@ -2,6 +2,7 @@
 
 mod closings;
 mod forming;
+mod full_disks;
 mod functions;
 mod join_races;
 mod joining_with_objects;
@@ -10,6 +11,7 @@ mod locations;
 mod members_up;
 mod mixed_versions;
 mod moving_objects;
+mod newcomers;
 mod older_directories;
 mod properties;
 mod ring_changes;
@@ -25,7 +27,7 @@ use ombak_metadata::Timing;
 use ombak_node_files::NodeFileError;
 use ombak_peer::handshake::Secret;
 use ombak_runtime::TcpNetwork;
-use ombak_storage::fs::RealFs;
+use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory};
 use ombak_types::{Bucket, Error, NodeId, Object, PropMap, Quorum, Sibling, VectorClock};
 use std::collections::BTreeSet;
@@ -79,6 +81,11 @@ struct Place {
     timing: MemberTiming,
     /// What the node speaks.
     speaks: Speaks,
+    /// The peers of its configuration.
+    peers: Vec<SocketAddr>,
+    /// A simulated disk for the stores, and the same for the files of the node. Without it the
+    /// place is on a real one.
+    disk: Option<(Arc<dyn FileSystem>, Arc<dyn FileSystem>)>,
     /// Whether the node detects failures. If not, all nodes count as up.
     detects: bool,
 }
@@ -88,7 +95,18 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let (is_durable, secret, speaks, detects) = (false, SECRET, Speaks::default(), false);
-        Self { dir, number, is_durable, secret, listen, timing: timing(), speaks, detects }
+        Self {
+            dir,
+            number,
+            is_durable,
+            secret,
+            listen,
+            timing: timing(),
+            speaks,
+            peers: Vec::new(),
+            disk: None,
+            detects,
+        }
     }
 
     fn durable(number: usize) -> Self {
@@ -104,7 +122,9 @@ impl Place {
         if !self.is_durable {
             return Arc::new(MemoryFactory::new(MemoryConfig::default()));
         }
-        let open = || BitcaskFactory::new(Arc::new(RealFs), self.path().join("bitcask"), JournalConfig::default()).ok();
+        let fs =
+            || self.disk.as_ref().map_or_else(|| Arc::new(RealFs) as Arc<dyn FileSystem>, |(stores, _)| stores.clone());
+        let open = || BitcaskFactory::new(fs(), self.path().join("bitcask"), JournalConfig::default()).ok();
         let mut factory = open();
         until("the node before has ended", || {
             factory = factory.take().or_else(open);
@@ -118,6 +138,9 @@ impl Place {
         let factory = self.factory().await;
         let mut kv = KvConfig::new(name(self.number), self.path(), factory);
         kv.ring_size = RING_SIZE;
+        if let Some((_, of_node)) = &self.disk {
+            kv.fs = of_node.clone();
+        }
         kv.io_threads = 1;
         kv.timeout = Duration::from_secs(20);
         let network = Arc::new(TcpNetwork::default());
@@ -134,6 +157,7 @@ impl Place {
             advertised: None,
             target_n_val: 4,
             target_location_n_val: 3,
+            peers: self.peers.clone(),
             timing: self.timing.clone(),
         }
     }

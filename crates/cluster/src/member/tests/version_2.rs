@@ -1,6 +1,6 @@
 //! The questions of members, and their answers, that version 1 did not have.
 
-use crate::member::questions::{Answer, Question, decode, encode};
+use crate::member::questions::{Answer, Question, SameMember, decode, encode};
 use crate::member::{RingChangeFacts, RingObstacle};
 use ombak_fixtures::FrozenMessages;
 use ombak_ring::RingVersion;
@@ -13,9 +13,11 @@ const NODE: NodeId = NodeId::new(0x0102_0304_0506_0708);
 fn questions_and_answers_have_the_bytes_of_version_2() {
     let mut frozen = FrozenMessages::open(env!("CARGO_MANIFEST_DIR"), 2, "member-questions");
     let orders = vec![ProofOrder { home: 300, begun: 7, to: [NODE].into() }];
-    for (name, question) in
-        [("ring_report", Question::RingReport { orders, lineage: 7 }), ("ring_change", Question::RingChange)]
-    {
+    for (name, question) in [
+        ("ring_report", Question::RingReport { orders, lineage: 7 }),
+        ("ring_change", Question::RingChange),
+        ("who_is", Question::WhoIs { name: "a@h".into(), address: "h:8099".into() }),
+    ] {
         frozen.check(name, &question, |m| encode(m).to_vec(), decode);
     }
     frozen.end();
@@ -35,10 +37,13 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
         driven_secs: 300,
         done_meanwhile: 5,
     };
+    let same = SameMember { node: NODE, name: "a@h".into(), address: "h:8099".into() };
     for (name, answer) in [
         ("ring_report", Answer::RingReport(Box::new(report))),
         ("ring_change", Answer::RingChange(Some(Box::new(facts)))),
         ("ring_change/none", Answer::RingChange(None)),
+        ("who_is", Answer::WhoIs { members: 5, same: Some(same) }),
+        ("who_is/nobody", Answer::WhoIs { members: 1, same: None }),
     ] {
         frozen.check(name, &answer, |m| encode(m).to_vec(), decode);
     }

@@ -84,6 +84,18 @@ pub(super) const KEYS: &[KeySpec] = &[
          listener.",
     ),
     KeySpec::own(
+        "cluster.peers",
+        Kind::Addresses,
+        "",
+        "The addresses at which other nodes of the cluster listen (their listener.peer or cluster.advertised_address), \
+         separated by blanks. A node that starts with an empty data directory asks them before it serves. If a member has \
+         its name or its address, its directory was lost: then it serves nobody until an operator lets it take the place \
+         of that member ('ombak admin cluster rejoin'), join as another node ('ombak admin cluster join'), or go on alone \
+         ('ombak admin cluster alone'). It also waits as long as none of them is a member of a cluster that does not know \
+         it, and not all of them answer. Without this key it is a cluster of its own at once. It may name the node \
+         itself, so all nodes can have the same value.",
+    ),
+    KeySpec::own(
         "cluster.conditional_put_without_majority",
         Kind::Choice(&["refuse", "api_only"]),
         "refuse",

@@ -2,12 +2,13 @@
 //! written to.
 
 use crate::error::{StorageError, io_error};
+use crate::fs::is_disk_full;
 use crate::journal::data_file::{data_path, hint_path, merging_path};
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, RecordHeader};
 use crate::journal::index::{KeyIndex, Position};
 use crate::journal::policy::JournalPolicy;
 use crate::journal::store::Core;
-use crate::journal::writer::{Appender, is_disk_full, position_of};
+use crate::journal::writer::{Appender, position_of};
 use std::io;
 use std::sync::atomic::Ordering;
 

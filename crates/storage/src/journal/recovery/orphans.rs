@@ -16,7 +16,7 @@
 
 use super::{FoundFiles, Recovery};
 use crate::error::{StorageError, io_error};
-use crate::fs::OpenMode;
+use crate::fs::{OpenMode, is_disk_full};
 use crate::journal::config::JournalConfig;
 use crate::journal::data_file::{data_path, hint_path};
 use crate::journal::format::{HintEntry, HintReader, Kind};
@@ -24,7 +24,6 @@ use crate::journal::identity::IdentityFile;
 use crate::journal::index::KeyIndex;
 use crate::journal::policy::JournalPolicy;
 use crate::journal::shared::Shared;
-use crate::journal::writer::is_disk_full;
 use std::io;
 use std::path::Path;
 

@@ -1,0 +1,340 @@
+//! A new node, and the peers that its configuration names.
+//!
+//! A node that starts in an empty directory founds a cluster of its own, and would serve it. Where
+//! the directory of a member was lost, its clients would find nothing at its address. So a new node
+//! that knows peers asks them first, and serves nobody until that is decided:
+//!
+//! * A member of a cluster of several nodes says that no member has the name or the address of this
+//!   node: it goes on. So it does if all of its peers answer, and all of them are alone.
+//! * A member has its name or its address: an operator decides. The node takes the place of that
+//!   member ([`MemberNode::rejoin`]), joins as another one, or goes on alone.
+//! * Otherwise it waits, and asks again. An operator may let it go on.
+//!
+//! That it waits is noted on the disk before it founds its cluster, until it is a member or goes on
+//! alone.
+
+use super::commands::MemberChange;
+use super::error::ClusterError;
+use super::member_node::{Inner, MemberNode};
+use super::questions::{Answer, Question, SameMember, decode, encode};
+use crate::capabilities::NEWCOMERS;
+use crate::service_numbers::MEMBERS;
+use ombak_kv::NoPart;
+use ombak_metadata::state::{Command, MemberStatus, Metadata};
+use ombak_peer::IdentifyError;
+use ombak_peer::handshake::{HandshakeError, RefusalKind};
+use ombak_runtime::{RuntimeExt, within};
+use ombak_types::NodeId;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use tracing::{error, info, warn};
+
+/// What a peer says to a new node.
+#[derive(Debug, PartialEq, Eq)]
+enum PeerSaid {
+    /// It is this node.
+    Myself,
+    /// It is alone.
+    Alone,
+    /// It is a member of a cluster that does not know this node.
+    Stranger,
+    /// A member of its cluster has the name or the address of this node.
+    Known(SameMember),
+    /// It does not say.
+    Nothing(String),
+}
+
+/// What a new node does next.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    GoesOn,
+    /// It has the name or the address of a member.
+    IsKnown(SameMember),
+    /// Too few peers have answered.
+    Waits(String),
+}
+
+/// What follows from the answers of all peers.
+fn verdict(said: Vec<(SocketAddr, PeerSaid)>) -> Verdict {
+    let mut silent = Vec::new();
+    let mut is_stranger = false;
+    for (address, said) in said {
+        match said {
+            PeerSaid::Known(member) => return Verdict::IsKnown(member),
+            PeerSaid::Stranger => is_stranger = true,
+            PeerSaid::Nothing(why) => silent.push(format!("{address}: {why}")),
+            PeerSaid::Myself | PeerSaid::Alone => {}
+        }
+    }
+    if is_stranger || silent.is_empty() { Verdict::GoesOn } else { Verdict::Waits(silent.join("; ")) }
+}
+
+/// The member of a cluster that has a name or an address, if another node than `peer` has.
+pub(super) fn same_member(known: &Metadata, peer: NodeId, name: &str, address: &str) -> Option<SameMember> {
+    let mut others = known.members().iter().filter(|(node, _)| **node != peer);
+    let by_name = others.clone().find(|(_, member)| member.name == name);
+    let (node, member) = by_name.or_else(|| others.find(|(_, member)| member.peer_address == address))?;
+    Some(SameMember { node: *node, name: member.name.clone(), address: member.peer_address.clone() })
+}
+
+impl MemberNode {
+    /// Why this node serves nobody until its peers or an operator have decided; `None` if it does
+    /// not wait for that.
+    pub fn awaits(&self) -> Option<String> {
+        self.inner.awaits.get()
+    }
+
+    /// Waits until the node does not wait for its peers any more. Returns false if it stops before.
+    pub async fn until_decided(&self) -> bool {
+        self.inner.awaits.wait_for(Option::is_none).await.is_some()
+    }
+
+    /// Lets a new node go on as a cluster of its own, whatever its peers say.
+    pub async fn go_on_alone(&self) -> Result<(), ClusterError> {
+        if self.awaits().is_none() {
+            return Err(ClusterError::refused("Failed: this node does not wait for its peers."));
+        }
+        self.inner.end_waiting();
+        self.inner.forget_peers().await;
+        Ok(())
+    }
+
+    /// Stages that this node, which is new, takes the place of the member that has its name or its
+    /// address, and whose directory is lost. Returns the name of that member. A plan and a commit
+    /// make it effective. Without an address the peers of the configuration are asked.
+    pub async fn rejoin(&self, address: Option<SocketAddr>) -> Result<String, ClusterError> {
+        let inner = &self.inner;
+        inner.check_takes_part()?;
+        let (address, lost) = inner.find_lost_self(address).await?;
+        inner.check_does_not_run(&lost).await?;
+        self.join_as(address, lost.name == inner.me.name).await?;
+        match self.stage_place_of(&lost).await {
+            Ok(()) => Ok(lost.name),
+            Err(why) => {
+                let withdrawal = Command::WithdrawMember { node: inner.id() };
+                if let Err(error) = inner.metadata_node().propose(withdrawal, inner.command_deadline()).await {
+                    warn!(%error, "this node has joined, and could not take that back");
+                }
+                Err(why)
+            }
+        }
+    }
+
+    async fn stage_place_of(&self, lost: &SameMember) -> Result<(), ClusterError> {
+        let node = lost.node.to_string();
+        let status = self.inner.metadata_node().metadata().members().get(&lost.node).map(|member| member.status);
+        if status != Some(MemberStatus::Down) {
+            self.mark_down(&node).await?;
+        }
+        self.stage(&MemberChange::ForceReplace { node, with: self.inner.id().to_string() }).await.map(drop)
+    }
+}
+
+impl Inner {
+    /// Lets a new node ask its peers before it serves. `Metadata` is what the node follows.
+    pub(super) async fn await_peers_if_new(self: &Arc<Self>, state: &Metadata) {
+        if self.standing.older().is_some() {
+            return;
+        }
+        match self.on_directory(|kv| kv.directory().awaits_peers()).await {
+            Ok(false) => return,
+            Ok(true) => {}
+            Err(why) => error!(why, "it is not known whether this node is new, so it asks its peers"),
+        }
+        self.is_new.store(true, Ordering::SeqCst);
+        if self.peers.is_empty() {
+            return self.forget_peers().await;
+        }
+        // A node that joins reaches the members already.
+        if state.members().len() <= 1 {
+            self.await_peers().await;
+        }
+    }
+
+    /// Serves nobody until peers or an operator have decided. Returns after the first answers.
+    pub(super) async fn await_peers(self: &Arc<Self>) {
+        self.kv().refuse_requests(NoPart::AwaitsPeers);
+        self.awaits.set(Some("its peers have not answered yet".into()));
+        if self.ask_peers_once().await {
+            return;
+        }
+        let this = self.clone();
+        self.runtime.spawn(Box::pin(async move {
+            loop {
+                this.runtime.sleep(this.timing.metadata.maintenance).await;
+                if this.is_stopping() || this.awaits.get().is_none() || this.ask_peers_once().await {
+                    return;
+                }
+            }
+        }));
+    }
+
+    /// Asks all peers. Returns whether this node goes on.
+    async fn ask_peers_once(self: &Arc<Self>) -> bool {
+        // A question forgets the address of who was asked, and must not do so under a join.
+        let Ok(_moving) = self.moving.try_lock() else { return false };
+        let deadline = self.question_deadline();
+        let asked = self.peers.iter().map(async |address| (*address, self.ask_peer(*address, deadline).await));
+        let verdict = verdict(futures_util::future::join_all(asked).await);
+        let why = match verdict {
+            // A member that is known no more was removed, perhaps for this node's sake.
+            Verdict::GoesOn if !self.was_known.load(Ordering::SeqCst) => {
+                if self.awaits.get().is_some() {
+                    self.end_waiting();
+                    self.forget_peers().await;
+                }
+                return true;
+            }
+            Verdict::GoesOn => return false,
+            Verdict::IsKnown(member) => {
+                self.was_known.store(true, Ordering::SeqCst);
+                format!(
+                    "member '{}' at {} has its name or its address, and another data directory; let this node take its \
+                     place ('ombak admin cluster rejoin'), join as another node ('ombak admin cluster join'), or go on \
+                     alone ('ombak admin cluster alone')",
+                    member.name, member.address
+                )
+            }
+            Verdict::Waits(silent) => format!(
+                "not all of its peers have said whether a cluster knows it ({silent}); start them, or let this node go \
+                 on alone ('ombak admin cluster alone')"
+            ),
+        };
+        self.note_why_it_waits(why);
+        false
+    }
+
+    fn note_why_it_waits(&self, why: String) {
+        let _deciding = self.deciding.lock();
+        if self.awaits.get().is_some_and(|before| before != why) {
+            warn!(why, "this node is new, and serves nobody yet");
+            self.awaits.set(Some(why));
+        }
+    }
+
+    /// Asks a node whether its cluster knows this one.
+    async fn ask_peer(self: &Arc<Self>, address: SocketAddr, deadline: Instant) -> PeerSaid {
+        let identity = match self.node.transport().identify(address, deadline).await {
+            Ok(identity) => identity,
+            Err(IdentifyError::Handshake(HandshakeError::RefusedByPeer(refusal)))
+                if refusal.kind == RefusalKind::SameNode =>
+            {
+                return PeerSaid::Myself;
+            }
+            Err(IdentifyError::Handshake(HandshakeError::Refuses { refusal, .. }))
+                if refusal.kind == RefusalKind::SameNode =>
+            {
+                return PeerSaid::Myself;
+            }
+            Err(why) => return PeerSaid::Nothing(why.to_string()),
+        };
+        if !identity.capabilities.contains(NEWCOMERS) {
+            return PeerSaid::Nothing("an earlier version of ombak runs there, which cannot say it".into());
+        }
+        let is_member = || self.metadata_node().metadata().members().contains_key(&identity.node);
+        self.node.transport().set_address(identity.node, address);
+        let question = Question::WhoIs { name: self.me.name.clone(), address: self.me.peer_address.clone() };
+        let outgoing = crate::metadata::question(MEMBERS, encode(&question), deadline);
+        let call = self.node.transport().call(identity.node, outgoing);
+        let answer = within(&*self.runtime, Some(deadline), call).await;
+        if !is_member() {
+            self.node.transport().forget_address(identity.node);
+        }
+        match answer.map(|answer| answer.map(|bytes| decode(&bytes))) {
+            Ok(Ok(Ok(Answer::WhoIs { same: Some(member), .. }))) => PeerSaid::Known(member),
+            Ok(Ok(Ok(Answer::WhoIs { members: 0 | 1, .. }))) => PeerSaid::Alone,
+            Ok(Ok(Ok(Answer::WhoIs { .. }))) => PeerSaid::Stranger,
+            Ok(Ok(Ok(_))) => PeerSaid::Nothing("it gave another answer than was asked for".into()),
+            Ok(Ok(Err(why))) => PeerSaid::Nothing(why),
+            Ok(Err(why)) => PeerSaid::Nothing(why.to_string()),
+            Err(_) => PeerSaid::Nothing("it did not answer in time".into()),
+        }
+    }
+
+    /// The member whose place this node is to take, and through whom it is known.
+    async fn find_lost_self(
+        self: &Arc<Self>,
+        address: Option<SocketAddr>,
+    ) -> Result<(SocketAddr, SameMember), ClusterError> {
+        let addresses = address.map_or_else(|| self.peers.clone(), |address| vec![address]);
+        if addresses.is_empty() {
+            let what = "Failed: name the address on which a member listens for other nodes, or set cluster.peers.";
+            return Err(ClusterError::refused(what));
+        }
+        // Nobody else asks meanwhile.
+        let _moving = self.moving.lock().await;
+        let mut said_else = Vec::new();
+        for address in addresses {
+            match self.ask_peer(address, self.question_deadline()).await {
+                PeerSaid::Known(member) => return Ok((address, member)),
+                PeerSaid::Myself => {}
+                PeerSaid::Alone => said_else.push(format!("{address} is alone")),
+                PeerSaid::Stranger => said_else.push(format!("the cluster of {address} has no such member")),
+                PeerSaid::Nothing(why) => said_else.push(format!("{address}: {why}")),
+            }
+        }
+        Err(ClusterError::refused(format!(
+            "Failed: no member is known with the name or the address of this node ({}). A node that is new joins \
+             ('ombak admin cluster join').",
+            said_else.join("; ")
+        )))
+    }
+
+    /// A member that runs somewhere else is not lost.
+    async fn check_does_not_run(&self, lost: &SameMember) -> Result<(), ClusterError> {
+        let Ok(address) = lost.address.parse::<SocketAddr>() else { return Ok(()) };
+        let found = self.node.transport().identify(address, self.question_deadline()).await;
+        match found {
+            Ok(identity) if identity.node == lost.node => Err(ClusterError::refused(format!(
+                "Failed: '{}' runs at {address}. Stop it first, or give this node a name of its own.",
+                lost.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Serves from now on.
+    pub(super) fn end_waiting(&self) {
+        let _deciding = self.deciding.lock();
+        if self.awaits.get().is_some() {
+            self.awaits.set(None);
+            self.kv().admit_requests();
+            info!("this node waits for its peers no longer, and serves");
+        }
+    }
+
+    /// Forgets that this node is new.
+    pub(super) async fn forget_peers(&self) {
+        if !self.is_new.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        if let Err(why) = self.on_directory(|kv| kv.directory().forget_peers()).await {
+            warn!(why, "the note that this node is new stays: its next start asks its peers again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_node_goes_on_only_if_a_cluster_does_not_know_it_or_all_peers_are_alone() {
+        let member = SameMember { node: NodeId::new(1), name: "n".into(), address: "h:1".into() };
+        let known = || PeerSaid::Known(member.clone());
+        let silent = || PeerSaid::Nothing("it is not there".into());
+        let of = |said: Vec<PeerSaid>| {
+            let addresses = (1..).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+            verdict(addresses.zip(said).collect())
+        };
+        assert_eq!(of(vec![silent(), PeerSaid::Stranger]), Verdict::GoesOn);
+        assert_eq!(of(vec![PeerSaid::Myself, PeerSaid::Alone, PeerSaid::Alone]), Verdict::GoesOn);
+        assert_eq!(of(vec![PeerSaid::Myself]), Verdict::GoesOn, "there is nobody to ask");
+        assert_eq!(of(vec![PeerSaid::Stranger, known()]), Verdict::IsKnown(member.clone()));
+        for said in [vec![silent()], vec![PeerSaid::Myself, silent(), PeerSaid::Alone]] {
+            assert!(matches!(of(said), Verdict::Waits(why) if why.contains("it is not there")));
+        }
+    }
+}
