@@ -100,6 +100,10 @@ pub enum BrokenRule {
     ReadsAreFenced,
     /// 15: a member that leaves is no fallback (§15).
     LeaversStandInForNobody,
+    /// What a node has to note on a full disk is paid for by a reserve.
+    ReservesPayForNotes,
+    /// A leaver that cannot remove a copy for lack of room has proved it at all primaries (§15).
+    LeaversProveWhatTheyKeep,
     /// 15: a member that leaves says that it holds copies for others as long as it does (§15).
     LeaversSayWhatTheyHold,
     /// 10: a node that was removed takes no part when it returns: members do not let it in, it

@@ -12,11 +12,12 @@ use crate::wires::Wires;
 use crate::world::{HostId, World};
 
 use ombak_cluster::{Detection, MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts};
-use ombak_kv::{DeleteMode, Kv, KvConfig, head_terms};
+use ombak_kv::{BrokenRule, DeleteMode, Kv, KvConfig, head_terms, is_broken};
 use ombak_peer::handshake::Secret;
 use ombak_ring::placement::{Decision, Placement, Step};
 use ombak_ring::{KeyHash, Ring};
 use ombak_storage::fs::sim::Loss;
+use ombak_storage::fs::{DiskReserve, ReservedFs};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, MergeConfig, SyncStrategy,
 };
@@ -46,6 +47,8 @@ const MAINTAIN: Duration = Duration::from_secs(1);
 const SYNC_INTERVAL: Duration = Duration::from_secs(2);
 /// The length of a data file. A run fills several.
 const FILE_BYTES_MAX: u64 = 16 << 10;
+/// What a node can allocate for what it must note on a full disk.
+const RESERVE_BYTES: u64 = 512 << 10;
 
 /// The backend of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +107,10 @@ pub struct Node {
     stores: Option<Arc<WatchedStores>>,
     /// Its disks.
     pub disks: Disks,
+    /// What its process has allocated on the disk of its own files, or can allocate.
+    pub(crate) reserve: Option<Arc<DiskReserve>>,
+    /// Whether its disks are full while it leaves.
+    pub(crate) leaves_on_full_disks: bool,
     /// Whether a record of it was damaged since its stores began.
     pub is_damaged: bool,
     /// The marks that it had at the last look.
@@ -123,6 +130,8 @@ impl Node {
             member: None,
             stores: None,
             disks,
+            reserve: None,
+            leaves_on_full_disks: false,
             is_damaged: false,
             owed: 0,
             filling: 0,
@@ -400,7 +409,12 @@ impl Cluster {
         witness.process_begins(host, opened.clone());
         let mut config =
             KvConfig::new(format!("node{}", host.0), NODE_DIR, Arc::new(WatchedFactory { factory, opened }));
-        config.fs = node.disks.node.clone();
+        let reserve = Arc::new(DiskReserve::new(node.disks.node.clone(), Path::new(NODE_DIR), RESERVE_BYTES));
+        config.fs = match is_broken(BrokenRule::ReservesPayForNotes) {
+            true => node.disks.node.clone(),
+            false => Arc::new(ReservedFs::new(node.disks.node.clone(), reserve.clone())),
+        };
+        node.reserve = Some(reserve);
         config.ring_size = ring_size;
         config.io_threads = 2;
         config.timeout = REQUEST_LIMIT;

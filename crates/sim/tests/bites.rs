@@ -145,6 +145,18 @@ fn a_leaver_that_is_removed_before_it_has_given_all_is_found() {
 }
 
 #[test]
+fn a_full_disk_that_nothing_pays_for_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ReservesPayForNotes, 4);
+    assert!(violation.contains("still"), "{violation}");
+}
+
+#[test]
+fn a_leaver_that_keeps_what_it_has_not_proved_is_found() {
+    let violation = found_by_a_seed(BrokenRule::LeaversProveWhatTheyKeep, 6);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
 fn a_removed_node_that_takes_part_again_is_found() {
     let _ = found_as(BrokenRule::RemovedNodesTakeNoPart, "older than a tombstone", 40);
 }

@@ -196,7 +196,7 @@ impl Pass<'_> {
 
     /// Removes the copies that are proved. Returns what became of each.
     async fn remove(&self, n: u32, candidates: &[Candidate], proven: &[bool]) -> Result<Vec<Removal>, Error> {
-        if !proven.contains(&true) {
+        if !proven.contains(&true) && !is_broken(BrokenRule::LeaversProveWhatTheyKeep) {
             return Ok(vec![Removal::Stays; candidates.len()]);
         }
         let class = ClassId { partition: self.partition, n };
@@ -244,6 +244,7 @@ pub(super) fn remove_proven(
     let one = |version: &Option<(Bytes, u64, bool)>| match version {
         Some((key, digest, true)) => remove(key, *digest),
         Some((key, digest, false)) => remove_unread(key, *digest),
+        None if is_broken(BrokenRule::LeaversProveWhatTheyKeep) => Removal::NoRoom,
         None => Removal::Stays,
     };
     Ok(proven.iter().map(one).collect())

@@ -11,6 +11,7 @@ mod commands;
 mod decided;
 mod driver;
 mod follower;
+mod full_leavers;
 mod leavers;
 mod operator;
 mod returns;

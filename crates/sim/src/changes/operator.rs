@@ -108,6 +108,7 @@ impl Operator {
             }
             self.join_and_take_back(wanted, &mut random).await;
             self.carry_out(wanted, &mut random).await;
+            self.fill_disks_of_leaver(seed, nth, wanted);
             if random.chance(50) {
                 runtime.sleep(Duration::from_millis(random.within(HALFWAY_MS))).await;
             } else {

@@ -10,11 +10,11 @@ use crate::world::HostId;
 
 impl Oracle {
     /// A node is no member any more. A member that has left has given away everything that it held
-    /// (docs/design/replication.md §15); what only a member held that was removed by force counts
-    /// as destroyed.
+    /// (docs/design/replication.md §15), or has proved it if its disk has no room for removals.
+    /// What only a member held that was removed by force counts as destroyed.
     pub fn node_goes(&mut self, cluster: &mut Cluster, host: HostId, is_forced: bool) {
         let before = self.all_copies(cluster);
-        if !is_forced {
+        if !is_forced && !cluster.node(host).leaves_on_full_disks {
             let held = before.iter().find_map(|(key, copies)| Some((*key, copies.get(&host)?.tokens()?)));
             if let Some((key, tokens)) = held {
                 let what = format!("it was removed because it leaves, and it still holds {tokens:?}");
