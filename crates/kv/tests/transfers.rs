@@ -313,6 +313,29 @@ async fn a_replica_that_lost_its_newest_writes_is_filled_before_its_not_found_co
     assert!(matches!(answer, Ok(GetReply::NotFound { .. })), "{answer:?}");
 }
 
+/// docs/design/replication.md §1: the file system of a replica shuts itself down, and is mounted again
+/// without what was not synced. The machine runs on, and no note of the failure reaches the disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_lost_its_newest_writes_on_the_same_boot_is_filled_too() {
+    let cluster = Cluster::of(3);
+    let bucket = bucket();
+    cluster.put(0, &bucket, "k", "v", w(3)).await.unwrap();
+    cluster.wait_until_saved(2).await;
+    cluster.stop(2, Loss::Remount).await;
+    // Nobody can fill it yet.
+    cluster.set_cut(0, true);
+    cluster.set_cut(1, true);
+    cluster.start(2);
+    assert!(cluster.stored(2, &bucket, "k").is_none(), "the write was not synced");
+    let class = ClassId { partition: cluster.home_of(&bucket, "k"), n: 3 };
+    assert!(!cluster.kv(2).is_full(class), "its not-found would count");
+    cluster.set_cut(0, false);
+    cluster.set_cut(1, false);
+    cluster.wait_until_settled().await;
+    cluster.assert_only_owners_hold(&bucket, "k", 3);
+    assert!(cluster.kv(2).is_full(class));
+}
+
 /// Nothing that is saved tells that a store was ever written to: its first write came after the
 /// last checkpoint.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

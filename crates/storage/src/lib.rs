@@ -21,6 +21,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod append_marks;
 pub mod backend;
 mod backup;
 pub mod bitcask;
@@ -46,6 +47,7 @@ mod seq;
 mod unreadable;
 pub mod verify;
 
+pub use append_marks::AppendMarks;
 pub use backend::{
     Appended, Backend, BackendFactory, HeadTerms, LastMerge, LedgerStatus, NoTerms, ReadMode, Status, Stored, Write,
 };

@@ -25,7 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub enum FillReason {
     /// The store, or the whole directory of the node, is new.
     NewStore,
-    /// The machine went down, and the newest writes were not synced.
+    /// The newest writes were not synced, and the machine went down, or the file system was mounted
+    /// again.
     LostWrites,
     /// The store is a copy or came from a backup.
     Restored,

@@ -18,7 +18,7 @@ use ombak_ring::{Ring, RingVersion};
 use ombak_runtime::BoxFuture;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
 use ombak_storage::fs::{FileSystem, OpenMode};
-use ombak_storage::{BitcaskFactory, JournalConfig, ReadMode, SyncStrategy};
+use ombak_storage::{AppendMarks, BitcaskFactory, JournalConfig, ReadMode, SyncStrategy};
 use ombak_types::names::encode_storage_key;
 use ombak_types::{Bucket, Error, NodeId, Object, PropMap, Quorum, Sibling, VectorClock, stored_object};
 use parking_lot::Mutex;
@@ -195,6 +195,8 @@ impl TransferClient for Remote {
 /// A machine with its disk, and the engine that runs on it.
 struct Machine {
     fs: Arc<FaultyFs>,
+    /// How far its stores have come, in its memory.
+    append_marks: Arc<AppendMarks>,
     id: NodeId,
     kv: Option<Kv>,
     /// Whether the power was lost and the engine still runs, without its disk.
@@ -218,10 +220,16 @@ impl Drop for Cluster {
     }
 }
 
-fn open(fs: &Arc<FaultyFs>, number: usize, network: &Network, change: fn(&mut KvConfig)) -> Kv {
+fn open(
+    (fs, append_marks): (&Arc<FaultyFs>, &Arc<AppendMarks>),
+    number: usize,
+    network: &Network,
+    change: fn(&mut KvConfig),
+) -> Kv {
     let fs: Arc<dyn FileSystem> = fs.clone();
     let journal = JournalConfig { sync: SyncStrategy::None, ..JournalConfig::default() };
     let stores = BitcaskFactory::new(fs.clone(), Path::new("/bitcask"), journal).unwrap();
+    let stores = stores.with_append_marks(Some(append_marks.clone()));
     let mut config = KvConfig::new(format!("node{number}"), "/data", Arc::new(stores));
     config.fs = fs;
     config.ring_size = RING_SIZE;
@@ -249,9 +257,10 @@ impl Cluster {
         let network = Network::default();
         let mut machines = Vec::new();
         for number in 0..count {
-            let fs = FaultyFs::new(number as u64);
-            let kv = open(&fs, number, &network, change);
-            machines.push(Machine { fs, id: kv.identity().node_id, kv: Some(kv), is_powerless: false });
+            let (fs, append_marks) = (FaultyFs::new(number as u64), AppendMarks::in_memory(RING_SIZE));
+            let kv = open((&fs, &append_marks), number, &network, change);
+            let id = kv.identity().node_id;
+            machines.push(Machine { fs, append_marks, id, kv: Some(kv), is_powerless: false });
         }
         let owners = machines[..owners].iter().map(|m| m.id).cycle();
         let owners: Vec<NodeId> = owners.take(RING_SIZE as usize).collect();
@@ -486,6 +495,9 @@ impl Cluster {
             let mut machines = self.machines.lock();
             if !std::mem::take(&mut machines[node].is_powerless) {
                 machines[node].fs = machines[node].fs.restart(loss);
+                if loss.ends_machine() {
+                    machines[node].append_marks = AppendMarks::in_memory(RING_SIZE);
+                }
             }
             machines[node].kv.take()
         };
@@ -502,6 +514,7 @@ impl Cluster {
         let mut machines = self.machines.lock();
         if machines[node].kv.is_some() && !machines[node].is_powerless {
             machines[node].fs = machines[node].fs.restart(Loss::Everything);
+            machines[node].append_marks = AppendMarks::in_memory(RING_SIZE);
             machines[node].is_powerless = true;
             self.network.0.lock().wires.disconnect(|other| other == machines[node].id);
         }
@@ -552,7 +565,8 @@ impl Cluster {
     pub fn start_knowing(&self, node: usize, loss: Option<FillReason>) {
         {
             let mut machines = self.machines.lock();
-            machines[node].kv = Some(open(&machines[node].fs, node, &self.network, self.change));
+            let disk = (&machines[node].fs, &machines[node].append_marks);
+            machines[node].kv = Some(open(disk, node, &self.network, self.change));
         }
         if let Some(loss) = loss {
             assert!(self.kv(node).set_all_filling(loss));
@@ -638,9 +652,11 @@ impl Cluster {
         machines[node].fs = disk;
     }
 
-    /// Gives a node that was stopped another disk.
+    /// Gives a node that was stopped another disk, and another machine.
     pub fn set_disk(&self, node: usize, disk: &FaultyFs) {
-        self.machines.lock()[node].fs = disk.snapshot();
+        let mut machines = self.machines.lock();
+        machines[node].append_marks = AppendMarks::in_memory(RING_SIZE);
+        machines[node].fs = disk.snapshot();
     }
 
     pub async fn delete(&self, through: usize, bucket: &Bucket, key: &str, w: u32) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use super::head_cache::HeadCache;
 use super::index::MemoryIndex;
 use super::ordered_index::OrderedIndexShared;
 use super::policy::BitcaskPolicy;
+use crate::append_marks::AppendMarks;
 use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
@@ -52,6 +53,14 @@ impl BitcaskFactory {
     #[must_use]
     pub fn with_inventory(self, inventory: InventoryConfig) -> Self {
         self.shared.keep_inventories(inventory);
+        self
+    }
+
+    /// Sets where the stores count their appends, if anywhere. Must be called before a store is
+    /// opened.
+    #[must_use]
+    pub fn with_append_marks(self, marks: Option<Arc<AppendMarks>>) -> Self {
+        self.shared.keep_append_marks(marks);
         self
     }
 }

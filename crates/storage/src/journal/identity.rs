@@ -12,6 +12,7 @@
 
 use super::format::le_at;
 use super::small_file::{Frame, read_small_file};
+use crate::append_marks::{EarlierRun, StoreMark};
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileIdentity, FileSystem, replace_file_with};
 use crate::identity::{StoreIdentity, random_id};
@@ -87,6 +88,17 @@ impl Record {
         Ok(Some((record, FileIdentity { inode: le_at!(u64, content, 64), created_ns: le_at!(u64, content, 72) })))
     }
 
+    /// Whether a write or sync of the run failed, as the record or the mark has it.
+    fn has_failed_by(&self, marked: Option<&EarlierRun>) -> bool {
+        self.has_failed || marked.is_some_and(|run| run.store_id == self.store_id && run.has_failed)
+    }
+
+    /// Whether the mark of the run shows appends that a start has not found.
+    fn lacks_appends(&self, marked: Option<&EarlierRun>, found: FoundAppends) -> bool {
+        let of_this_store = marked.filter(|run| run.store_id == self.store_id);
+        of_this_store.is_some_and(|run| run.has_lost(found.unsynced, found.seq_max.max(self.seq)))
+    }
+
     /// The record of a store that begins with this start.
     fn begin(fs: &dyn FileSystem, dir: &Path, is_restored: bool, machine: Option<u128>) -> Result<Self, StorageError> {
         Ok(Self {
@@ -101,11 +113,13 @@ impl Record {
         })
     }
 
-    /// The record of the same store at its next start.
-    fn next(&self, machine: Option<u128>) -> Self {
+    /// The record of the same store at its next start. `lacks_appends`: the start has not found all
+    /// that was appended.
+    fn next(&self, machine: Option<u128>, lacks_appends: bool) -> Self {
         let boot = self.boot + 1;
         let same_machine_run = machine.is_some() && machine == self.machine && !self.has_failed;
-        let lost_writes_boot = if self.is_clean || same_machine_run { self.lost_writes_boot } else { boot };
+        let has_all = (self.is_clean || same_machine_run) && !lacks_appends;
+        let lost_writes_boot = if has_all { self.lost_writes_boot } else { boot };
         Self { boot, is_clean: false, has_failed: false, lost_writes_boot, machine, ..*self }
     }
 }
@@ -121,6 +135,15 @@ pub(super) enum StoreContent {
     Data,
 }
 
+/// What a start found of the appends of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FoundAppends {
+    /// The highest `seq`.
+    pub(super) seq_max: u64,
+    /// The number of appends after those that the mark calls synced.
+    pub(super) unsynced: u64,
+}
+
 /// The identity of the store in a directory, and the file that stores it.
 pub(super) struct IdentityFile {
     fs: Arc<dyn FileSystem>,
@@ -131,11 +154,22 @@ pub(super) struct IdentityFile {
     record: Mutex<Record>,
     /// Whether this start is recorded on disk.
     has_begun: AtomicBool,
+    /// Where appends are counted outside of the file system of the store.
+    mark: Option<StoreMark>,
+    /// No append that the start found has a higher number.
+    found_seq: u64,
 }
 
 impl IdentityFile {
-    /// Reads the identity of the store in a directory.
-    pub(super) fn load(fs: Arc<dyn FileSystem>, dir: &Path, content: StoreContent) -> Result<Self, StorageError> {
+    /// Reads the identity of the store in a directory, and compares what the start found in it with
+    /// the mark of the run before.
+    pub(super) fn load(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        content: StoreContent,
+        mark: Option<StoreMark>,
+        appends: FoundAppends,
+    ) -> Result<Self, StorageError> {
         let path = dir.join(NAME);
         let failed = |source| io_error("read", &path, source);
         let machine = fs.os_boot_id().map_err(failed)?;
@@ -145,7 +179,17 @@ impl IdentityFile {
         };
         let (record, was_clean) = match &found {
             Some(Some((last, file_identity))) if *file_identity == fs.file_identity(&path).map_err(failed)? => {
-                (last.next(machine), last.is_clean && last.boot > 0)
+                let marked = mark.as_ref().and_then(StoreMark::earlier_run);
+                let lacks_appends = last.lacks_appends(marked.as_ref(), appends);
+                if lacks_appends {
+                    tracing::error!(
+                        dir = %dir.display(),
+                        "the machine ran on, and the newest writes to this store are missing: its file system has lost what \
+                         was not synced, or was set back"
+                    );
+                }
+                let last = Record { has_failed: last.has_failed_by(marked.as_ref()), ..*last };
+                (last.next(machine, lacks_appends), last.is_clean && last.boot > 0 && !lacks_appends)
             }
             Some(Some((last, _))) => {
                 tracing::warn!(dir = %dir.display(), "this store is a copy of another one: it takes an id of its own");
@@ -164,6 +208,8 @@ impl IdentityFile {
             is_fresh: found.is_none() && content != StoreContent::Data,
             record: Mutex::new(record),
             has_begun: AtomicBool::new(false),
+            mark,
+            found_seq: appends.seq_max,
         })
     }
 
@@ -195,6 +241,10 @@ impl IdentityFile {
         let record = self.record.lock();
         if !self.has_begun() {
             self.write(&record)?;
+            if let Some(mark) = &self.mark {
+                // What the last mark showed is recorded now.
+                mark.begin(record.store_id, record.boot, self.found_seq.max(record.seq));
+            }
             self.has_begun.store(true, Ordering::Release);
         }
         Ok(())
@@ -221,6 +271,10 @@ impl IdentityFile {
     /// Records that a write or sync failed. It is then unknown what reached the disk. The next
     /// start must know this even if the machine was not restarted.
     pub(super) fn note_failure(&self) {
+        if let Some(mark) = &self.mark {
+            // The disk that failed may not take the note below.
+            mark.note_failure();
+        }
         if let Err(error) = self.change(|record| record.has_failed = true) {
             tracing::warn!(%error, "the failure cannot be noted");
         }
@@ -240,8 +294,12 @@ impl IdentityFile {
 /// Whether a write or sync of the previous run failed. The page cache may then hold data that is
 /// not on the disk. A later successful sync does not change that, because the kernel takes the
 /// pages for written.
-pub(super) fn run_before_has_failed(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
-    Ok(read(fs, &identity_path(dir))?.flatten().is_some_and(|(record, _)| record.has_failed))
+pub(super) fn run_before_has_failed(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    marked: Option<&EarlierRun>,
+) -> Result<bool, StorageError> {
+    Ok(read(fs, &identity_path(dir))?.flatten().is_some_and(|(record, _)| record.has_failed_by(marked)))
 }
 
 /// Whether a directory has an identity file that is damaged.
@@ -274,144 +332,4 @@ pub(crate) fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Resul
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fs::read_file;
-    use crate::fs::sim::{FaultyFs, Loss};
-
-    const DIR: &str = "/store";
-
-    fn load(fs: &Arc<FaultyFs>, content: StoreContent) -> IdentityFile {
-        IdentityFile::load(fs.clone(), Path::new(DIR), content).unwrap()
-    }
-
-    fn begun(fs: &Arc<FaultyFs>) -> IdentityFile {
-        fs.create_dir_all(Path::new(DIR)).unwrap();
-        fs.sync_dir(Path::new("/")).unwrap();
-        let file = load(fs, StoreContent::Data);
-        file.begin().unwrap();
-        file
-    }
-
-    #[test]
-    fn every_bit_of_the_file_is_checked() {
-        let record = Record {
-            store_id: 1 << 60,
-            boot: 7,
-            is_clean: true,
-            is_restored: true,
-            has_failed: true,
-            lost_writes_boot: 3,
-            seq: 99,
-            machine: Some(1 << 100),
-        };
-        let file_identity = FileIdentity { inode: 5, created_ns: 6 };
-        let bytes = record.encode(file_identity);
-        assert_eq!(bytes.len(), CONTENT_BYTES + 4);
-        assert_eq!(Record::decode(&bytes, Path::new("f")).unwrap(), Some((record, file_identity)));
-        for bit in 0..bytes.len() * 8 {
-            let mut bad = bytes.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Record::decode(&bad, Path::new("f")).unwrap(), None, "bit {bit}");
-        }
-        let mut newer = bytes[..CONTENT_BYTES].to_vec();
-        newer[8] = 2;
-        newer.extend_from_slice(&crc32fast::hash(&newer).to_le_bytes());
-        let text = Record::decode(&newer, Path::new("f")).unwrap_err().to_string();
-        assert!(text.contains("format 2"), "{text}");
-    }
-
-    #[test]
-    fn a_start_knows_how_the_run_before_ended() {
-        let fs = FaultyFs::new(1);
-        let first = begun(&fs).identity();
-        assert!(first.is_restored, "data, and nothing that says whose");
-        assert_eq!((first.boot, first.was_clean, first.lost_writes_boot), (1, false, None));
-        let killed = begun(&fs.restart(Loss::Nothing)).identity();
-        assert_eq!((killed.store_id, killed.boot, killed.lost_writes_boot), (first.store_id, 2, None));
-    }
-
-    #[test]
-    fn the_tail_is_lost_with_the_power_and_never_after_a_clean_end() {
-        let fs = FaultyFs::new(1);
-        begun(&fs).end(40).unwrap();
-        let fs = fs.restart(Loss::Everything);
-        let clean = begun(&fs);
-        let identity = clean.identity();
-        assert_eq!((identity.boot, identity.was_clean, identity.lost_writes_boot, clean.seq()), (2, true, None, 40));
-        let fs = fs.restart(Loss::Everything);
-        let lost = begun(&fs).identity();
-        assert_eq!((lost.boot, lost.was_clean, lost.lost_writes_boot), (3, false, Some(3)));
-        assert!(lost.has_lost_writes());
-        let later = begun(&fs.restart(Loss::Nothing)).identity();
-        assert_eq!((later.boot, later.lost_writes_boot, later.has_lost_writes()), (4, Some(3), false));
-    }
-
-    #[test]
-    fn a_failed_sync_is_as_bad_as_a_loss_of_power() {
-        let fs = FaultyFs::new(1);
-        begun(&fs).note_failure();
-        let fs = fs.restart(Loss::Nothing);
-        assert_eq!(begun(&fs).identity().lost_writes_boot, Some(2));
-        assert_eq!(begun(&fs).identity().lost_writes_boot, Some(2), "that was noted once");
-    }
-
-    #[test]
-    fn a_clean_mark_serves_one_start_wherever_the_power_goes() {
-        for call in 1..20 {
-            for loss in [Loss::Everything, Loss::Some, Loss::Nothing] {
-                let fs = FaultyFs::new(call);
-                begun(&fs).end(1).unwrap();
-                fs.cut_power_at(call);
-                let second = IdentityFile::load(fs.clone(), Path::new(DIR), StoreContent::Data);
-                let begun = second.is_ok_and(|second| second.begin().is_ok());
-                let third = load(&fs.restart(loss), StoreContent::Data).identity();
-                assert!(!begun || (third.boot, third.was_clean) == (3, false), "call {call}, {loss:?}: {third:?}");
-                assert!(third.was_clean == (third.boot == 2), "call {call}, {loss:?}: {third:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_copy_is_another_store() {
-        let fs = FaultyFs::new(1);
-        let first = begun(&fs);
-        first.end(9).unwrap();
-        let path = Path::new(DIR).join(NAME);
-        let bytes = read_file(&*fs, &path, 1000).unwrap();
-        fs.remove_file(&path).unwrap();
-        crate::fs::replace_file(&*fs, &path, &bytes).unwrap();
-        let copy = load(&fs, StoreContent::Data);
-        let identity = copy.identity();
-        assert_ne!(identity.store_id, first.identity().store_id);
-        assert_eq!((identity.boot, identity.was_clean, identity.is_restored, copy.seq()), (1, false, true, 9));
-    }
-
-    #[test]
-    fn a_damaged_file_makes_a_new_store_and_an_empty_directory_one_that_is_new() {
-        let fs = FaultyFs::new(1);
-        begun(&fs).end(1).unwrap();
-        fs.flip_bit(&Path::new(DIR).join(NAME), 200).unwrap();
-        assert!(load(&fs, StoreContent::Data).identity().is_restored);
-        let fs = FaultyFs::new(1);
-        fs.create_dir_all(Path::new(DIR)).unwrap();
-        let empty = load(&fs, StoreContent::Directory);
-        assert!(empty.identity().is_new() && empty.identity().boot == 0);
-        empty.begin().unwrap();
-        assert!(empty.identity().is_new() && empty.identity().boot == 1);
-        assert!(!load(&fs, StoreContent::Directory).identity().is_new());
-    }
-
-    #[test]
-    fn a_restored_store_says_so_at_every_start() {
-        let fs = FaultyFs::new(1);
-        fs.create_dir_all(Path::new(DIR)).unwrap();
-        begin_restored(&*fs, Path::new(DIR), 77).unwrap();
-        for boot in 1..4 {
-            let file = begun(&fs);
-            let identity = file.identity();
-            assert_eq!((identity.boot, identity.is_restored, identity.was_clean), (boot, true, false));
-            assert_eq!((file.seq(), identity.lost_writes_boot), (77, None));
-        }
-    }
-}
+mod tests;

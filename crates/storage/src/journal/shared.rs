@@ -6,6 +6,7 @@ use super::data_file::Handles;
 use super::media_errors::MediaErrors;
 use super::root::{create_root, finish_drop, remove_dropped};
 use super::space::DiskSpace;
+use crate::append_marks::{AppendMarks, StoreMark};
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileLock, FileSystem};
 use crate::inventory::InventoryConfig;
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     pub(super) merging: Mutex<Option<u32>>,
     pub(super) open_partitions: Mutex<BTreeSet<u32>>,
     inventory: OnceLock<InventoryConfig>,
+    append_marks: OnceLock<Option<Arc<AppendMarks>>>,
     /// Removes the files that an index has on disk for a partition.
     forget_index: Box<ForgetIndex>,
     #[expect(dead_code, reason = "held as long as a store of the root may write")]
@@ -64,6 +66,7 @@ impl Shared {
             merging: Mutex::new(None),
             open_partitions: Mutex::default(),
             inventory: OnceLock::new(),
+            append_marks: OnceLock::new(),
             fs,
             root,
             config,
@@ -79,6 +82,20 @@ impl Shared {
     /// How inventories are kept.
     pub(super) fn inventory(&self) -> &InventoryConfig {
         self.inventory.get_or_init(InventoryConfig::default)
+    }
+
+    /// Sets where stores count their appends, if anywhere. Called at most once, before a store is
+    /// opened.
+    pub(crate) fn keep_append_marks(&self, marks: Option<Arc<AppendMarks>>) {
+        assert!(
+            self.append_marks.set(marks).is_ok(),
+            "where appends are counted is said once, before a store is opened"
+        );
+    }
+
+    /// The mark of a partition's store, if its appends are counted.
+    pub(super) fn append_mark(&self, partition: u32) -> Option<StoreMark> {
+        self.append_marks.get()?.as_ref()?.of_store(partition)
     }
 
     /// Finishes the drop of a partition that failed half-way.

@@ -12,6 +12,7 @@ use super::format::{
 use super::index::{Position, head_units};
 use super::shared::Shared;
 use super::space::{CHECK_BYTES, Purpose};
+use crate::append_marks::StoreMark;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode, is_disk_full};
 use crate::seq::SeqSource;
@@ -145,6 +146,8 @@ pub(crate) struct Writer {
     pub(super) disk_full: bool,
     /// Bytes appended since the free space was last checked.
     bytes_since_space_check: u64,
+    /// Where appends are counted outside of the file system of the store.
+    mark: Option<StoreMark>,
 }
 
 /// Why an append failed.
@@ -156,7 +159,7 @@ pub(super) enum AppendError {
 }
 
 impl Writer {
-    pub(super) fn new(seqs: SeqSource, last_seq: u64, next_id: u32, dir_exists: bool) -> Self {
+    pub(super) fn new(seqs: SeqSource, last_seq: u64, next_id: u32, dir_exists: bool, mark: Option<StoreMark>) -> Self {
         Self {
             active: None,
             closed_unsealed: Vec::new(),
@@ -170,11 +173,17 @@ impl Writer {
             disk_full: false,
             // The first append checks the free space.
             bytes_since_space_check: CHECK_BYTES,
+            mark,
         }
     }
 
     pub(super) fn last_seq(&self) -> u64 {
         self.last_seq
+    }
+
+    /// Where appends are counted, if they are, and the number of them in this run.
+    pub(super) fn mark(&self) -> Option<(StoreMark, u64)> {
+        self.mark.as_ref().map(|mark| (mark.clone(), mark.appended()))
     }
 
     /// Appends a record with one write call.
@@ -224,6 +233,9 @@ impl Writer {
         });
         if let Err(error) = result {
             return Err(self.write_failed(error));
+        }
+        if let Some(mark) = &self.mark {
+            mark.count_append();
         }
         let hint = HintEntry {
             kind: record.kind,

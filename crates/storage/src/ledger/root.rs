@@ -5,6 +5,7 @@ use super::config::LedgerConfig;
 use super::index::{LedgerIndex, LedgerShared};
 use super::opening::remove_dir;
 use super::tree::TreeShared;
+use crate::append_marks::AppendMarks;
 use crate::backend::{Backend, HeadTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
@@ -46,6 +47,12 @@ impl LedgerRoot {
     /// Sets how inventories are kept. Must be called before a store is opened.
     pub(crate) fn keep_inventories(&self, inventory: InventoryConfig) {
         self.journals.keep_inventories(inventory);
+    }
+
+    /// Sets where the stores count their appends, if anywhere. Must be called before a store is
+    /// opened.
+    pub(crate) fn keep_append_marks(&self, marks: Option<Arc<AppendMarks>>) {
+        self.journals.keep_append_marks(marks);
     }
 
     /// Opens or creates the store of a partition.

@@ -1,6 +1,7 @@
 //! Opens the leveldb stores of a node.
 
 use super::policy::LeveldbPolicy;
+use crate::append_marks::AppendMarks;
 use crate::backend::{Backend, BackendFactory, HeadTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
@@ -35,6 +36,14 @@ impl LeveldbFactory {
     #[must_use]
     pub fn with_inventory(self, inventory: InventoryConfig) -> Self {
         self.root.keep_inventories(inventory);
+        self
+    }
+
+    /// Sets where the stores count their appends, if anywhere. Must be called before a store is
+    /// opened.
+    #[must_use]
+    pub fn with_append_marks(self, marks: Option<Arc<AppendMarks>>) -> Self {
+        self.root.keep_append_marks(marks);
         self
     }
 }

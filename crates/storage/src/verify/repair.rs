@@ -67,15 +67,19 @@ impl StoreRoot {
     fn factory(&self) -> Result<Box<dyn BackendFactory>, StorageError> {
         let (fs, path, journal, terms) = (self.fs.clone(), &self.path, self.journal, self.terms.clone());
         let inventory = self.inventory.clone();
+        let marks = self.append_marks.clone();
         Ok(match self.kind {
             StoreKind::Bitcask => {
-                Box::new(BitcaskFactory::with_terms(fs, path, journal, &self.ledger, terms)?.with_inventory(inventory))
+                let factory = BitcaskFactory::with_terms(fs, path, journal, &self.ledger, terms)?;
+                Box::new(factory.with_inventory(inventory).with_append_marks(marks))
             }
             StoreKind::Leveled => {
-                Box::new(LeveledFactory::new(fs, path, journal, self.ledger, terms)?.with_inventory(inventory))
+                let factory = LeveledFactory::new(fs, path, journal, self.ledger, terms)?;
+                Box::new(factory.with_inventory(inventory).with_append_marks(marks))
             }
             StoreKind::Leveldb => {
-                Box::new(LeveldbFactory::new(fs, path, journal, self.ledger, terms)?.with_inventory(inventory))
+                let factory = LeveldbFactory::new(fs, path, journal, self.ledger, terms)?;
+                Box::new(factory.with_inventory(inventory).with_append_marks(marks))
             }
         })
     }

@@ -3,6 +3,7 @@
 use super::examination::PartitionExamination;
 use super::quarantine::QUARANTINE_DIR;
 use super::report::PartitionReport;
+use crate::append_marks::AppendMarks;
 use crate::backend::HeadTerms;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileLock, FileSystem};
@@ -67,6 +68,7 @@ pub struct StoreRoot {
     pub(super) ledger: LedgerConfig,
     pub(super) terms: Arc<dyn HeadTerms>,
     pub(super) inventory: InventoryConfig,
+    pub(super) append_marks: Option<Arc<AppendMarks>>,
     /// None while a repair opens the stores as a node does.
     pub(super) lock: Option<Box<dyn FileLock>>,
 }
@@ -91,7 +93,14 @@ impl StoreRoot {
         }
         let StoreRootConfig { kind, journal, ledger, terms, inventory } = config;
         let lock = Shared::take_lock(&*fs, &path, &format!("{}.data_root", kind.name()))?;
-        Ok(Some(Self { fs, path, kind, journal, ledger, terms, inventory, lock: Some(lock) }))
+        Ok(Some(Self { fs, path, kind, journal, ledger, terms, inventory, append_marks: None, lock: Some(lock) }))
+    }
+
+    /// Sets where the stores count their appends, if anywhere, so that a repair hides no loss of the run
+    /// before.
+    #[must_use]
+    pub fn with_append_marks(self, append_marks: Option<Arc<AppendMarks>>) -> Self {
+        Self { append_marks, ..self }
     }
 
     /// The kind of the stores.

@@ -37,6 +37,27 @@ pub enum Loss {
     Nothing,
     /// A random choice of sectors, lengths and names is lost.
     Some,
+    /// All unsynced data is lost, and the machine went on: the file system shut itself down and was
+    /// mounted again, or its volume was detached and came back.
+    Remount,
+    /// The same, and a random choice is lost.
+    PartialRemount,
+}
+
+impl Loss {
+    /// Whether unsynced data may be lost.
+    pub const fn loses_unsynced(self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+
+    /// Whether the machine has lost its power, and all that is in its memory.
+    pub const fn ends_machine(self) -> bool {
+        matches!(self, Self::Everything | Self::Some)
+    }
+
+    const fn is_random(self) -> bool {
+        matches!(self, Self::Some | Self::PartialRemount)
+    }
 }
 
 /// A class of calls, for tests that make them fail.
@@ -115,7 +136,14 @@ impl FaultyFs {
         self.state().observer = Some(Box::new(observer));
     }
 
-    /// Whether the power is off.
+    /// Lets this call and all later ones fail, as those of a file system that shut itself down.
+    /// What happens to the unsynced data is said when it is mounted again; see
+    /// [`restart`](Self::restart).
+    pub fn shut_down(&self) {
+        self.state().is_off = true;
+    }
+
+    /// Whether the power is off, or the file system is shut down.
     pub fn is_off(&self) -> bool {
         self.state().is_off
     }
@@ -235,24 +263,25 @@ impl FaultyFs {
         copy
     }
 
-    /// Cuts the power, or kills the process ([`Loss::Nothing`]), and returns the file system that
-    /// the next start finds. This one is off afterwards.
+    /// Cuts the power, or kills the process ([`Loss::Nothing`]), or mounts the file system again
+    /// ([`Loss::Remount`]), and returns the file system that the next start finds. This one is off
+    /// afterwards.
     pub fn restart(&self, loss: Loss) -> Arc<Self> {
         let mut state = self.state();
         state.is_off = true;
         let mut nodes = std::mem::take(&mut state.nodes);
         // After a kill, unsynced data stays as it was: readable, but not safe from a later loss of
         // power.
-        for node in nodes.iter_mut().filter(|_| loss != Loss::Nothing) {
+        for node in nodes.iter_mut().filter(|_| loss.loses_unsynced()) {
             let mut random = || state.next_random();
-            let random: Option<&mut dyn FnMut() -> u64> = if loss == Loss::Some { Some(&mut random) } else { None };
+            let random: Option<&mut dyn FnMut() -> u64> = if loss.is_random() { Some(&mut random) } else { None };
             match node {
                 Node::File(file) => file.lose(random),
                 Node::Dir(dir) => dir.lose(random),
             }
         }
         let next = Self::with_nodes(nodes, state.random, self.machine.clone());
-        next.state().power_cuts = state.power_cuts + u64::from(loss != Loss::Nothing);
+        next.state().power_cuts = state.power_cuts + u64::from(loss.ends_machine());
         next
     }
 }

@@ -100,6 +100,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         parts: &RecordParts,
     ) -> Result<(), StorageError> {
         self.seq_max = self.seq_max.max(hint.seq);
+        self.unsynced_appends += u64::from(self.marked.is_some_and(|run| hint.seq > run.synced_seq));
         file.counters.count_record(hint.kind == Kind::Tombstone, record_bytes(hint), hint.seq, hint.tstamp_secs);
         // An old file that should have been removed may hold versions that were deleted in another
         // file that was removed.

@@ -18,13 +18,14 @@ pub(crate) use found_files::{FoundFiles, parse_name};
 pub(crate) use losses::Losses;
 pub(crate) use orphans::{Newest, hint_id, is_lost_version};
 
-use super::identity::{IdentityFile, StoreContent};
+use super::identity::{FoundAppends, IdentityFile, StoreContent};
 use super::index::KeyIndex;
 use super::inventory_keeper::InventoryKeeper;
 use super::policy::JournalPolicy;
 use super::shared::Shared;
 use super::store::{Core, Files, Recovered, Store};
 use super::writer::Writer;
+use crate::append_marks::{EarlierRun, StoreMark};
 use crate::error::{StorageError, io_error};
 use crate::fs::is_disk_full;
 use crate::inventory::PromisedFile;
@@ -48,7 +49,7 @@ impl<P: JournalPolicy> Store<P> {
         let recovered = shared.finish_drop(partition).and_then(|()| {
             // The inventory is checked before anything is changed; to open an index may rebuild it.
             let inventory = InventoryKeeper::open(shared, partition, &dir)?;
-            recover::<P>(shared, &dir, seqs, index(&dir)?, inventory)
+            recover::<P>(shared, partition, &dir, seqs, index(&dir)?, inventory)
         });
         let found = recovered.inspect_err(|_| shared.leave(partition))?;
         let core = Core::new(shared.clone(), partition, dir, found);
@@ -60,19 +61,23 @@ impl<P: JournalPolicy> Store<P> {
 
 fn recover<P: JournalPolicy>(
     shared: &Arc<Shared>,
+    partition: u32,
     dir: &Path,
     seqs: &SeqSource,
     index: P::Index,
     inventory: InventoryKeeper,
 ) -> Result<Recovered<P>, StorageError> {
     let policy = P::of_index(&index);
+    let mark = shared.append_mark(partition);
     let mut recovery = Recovery {
         shared,
         dir,
         inventory: &inventory,
         data_files: Vec::new(),
         unreadable_files: BTreeMap::new(),
+        marked: mark.as_ref().and_then(StoreMark::earlier_run),
         seq_max: policy.seen_seq(),
+        unsynced_appends: 0,
         policy,
         files: Files::new(),
         losses: Losses::new(&*shared.fs, dir),
@@ -92,7 +97,7 @@ fn recover<P: JournalPolicy>(
     } else {
         StoreContent::Nothing
     };
-    let identity = IdentityFile::load(shared.fs.clone(), dir, content)?;
+    let identity = IdentityFile::load(shared.fs.clone(), dir, content, mark.clone(), recovery.found_appends())?;
     let seq_max = recovery.seq_max.max(identity.seq());
     recovery.index.finish_load(seq_max)?;
     if recovery.read_unsynced_data {
@@ -106,7 +111,7 @@ fn recover<P: JournalPolicy>(
     let dir_exists = content != StoreContent::Nothing && begin(shared, dir, dir_exists, &identity)?;
     remove_consumed_hints(shared, dir, &identity, seq_max, &consumed_hints)?;
     seqs.raise(seq_max);
-    let writer = Writer::new(seqs.clone(), seq_max, policy.next_file_id().max(id_max + 1), dir_exists);
+    let writer = Writer::new(seqs.clone(), seq_max, policy.next_file_id().max(id_max + 1), dir_exists, mark);
     Ok(Recovered {
         identity,
         inventory,
@@ -154,7 +159,11 @@ struct Recovery<'a, P: JournalPolicy> {
     /// Promised files that cannot be read. They are left in place.
     unreadable_files: BTreeMap<u32, PromisedFile>,
     files: Files,
+    /// What the mark says of the run before.
+    marked: Option<EarlierRun>,
     seq_max: u64,
+    /// The number of appends that the run before had not synced.
+    unsynced_appends: u64,
     losses: Losses<'a>,
     torn_bytes: u64,
     has_expiring: bool,
@@ -167,6 +176,10 @@ struct Recovery<'a, P: JournalPolicy> {
 }
 
 impl<P: JournalPolicy> Recovery<'_, P> {
+    fn found_appends(&self) -> FoundAppends {
+        FoundAppends { seq_max: self.seq_max, unsynced: self.unsynced_appends }
+    }
+
     /// Loads all files. Returns whether the directory exists, and the highest file id in it.
     fn load_all(&mut self) -> Result<(bool, u32), StorageError> {
         let (shared, dir, inventory) = (self.shared, self.dir, self.inventory);

@@ -75,7 +75,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         if kept < length {
             handle.truncate(kept).map_err(|source| file.io_error("truncate", source))?;
         }
-        if run_before_has_failed(&*self.shared.fs, self.dir)? {
+        if run_before_has_failed(&*self.shared.fs, self.dir, self.marked.as_ref())? {
             write_again(file, handle, if from_start { 0..kept } else { start..kept })?;
         }
         handle.sync_data().map_err(|source| file.io_error("fsync", source))?;

@@ -66,7 +66,7 @@ impl<P: JournalPolicy> Core<P> {
         background.merges.abandon(self);
         self.closed.store(true, Ordering::Release);
         let mut writer = self.writer.lock();
-        *writer = Writer::new(writer.seqs.clone(), writer.last_seq(), writer.next_id, writer.dir_exists);
+        *writer = Writer::new(writer.seqs.clone(), writer.last_seq(), writer.next_id, writer.dir_exists, None);
         self.files.write().clear();
         if !writer.dir_exists {
             return self.index.destroy();

@@ -49,7 +49,7 @@ impl<P: JournalPolicy> Core<P> {
     /// Syncs everything that was appended so far, and returns the last `seq` of it. A failure
     /// poisons the store.
     fn sync_all(&self) -> u64 {
-        let (target, files, dir_dirty, root_dirty) = {
+        let (target, mark, files, dir_dirty, root_dirty) = {
             let mut writer = self.writer.lock();
             let unsynced =
                 |appender: &&Appender| appender.file.counters.synced_length.load(Ordering::Acquire) < appender.length;
@@ -57,7 +57,7 @@ impl<P: JournalPolicy> Core<P> {
             let files: Vec<_> =
                 all.map(|appender| (appender.file.clone(), appender.handle.clone(), appender.length)).collect();
             let dirty = (std::mem::take(&mut writer.dir_dirty), std::mem::take(&mut writer.root_dirty));
-            (writer.last_seq(), files, dirty.0, dirty.1)
+            (writer.last_seq(), writer.mark(), files, dirty.0, dirty.1)
         };
         let has_new = files.iter().any(|(file, ..)| file.counters.synced_length.load(Ordering::Acquire) == 0);
         let result = files
@@ -85,7 +85,12 @@ impl<P: JournalPolicy> Core<P> {
                 if root_dirty { self.shared.fs.sync_dir(root).map_err(|e| io_error("fsync", root, e)) } else { Ok(()) }
             });
         match result {
-            Ok(()) => drop(self.synced_seq.fetch_max(target, Ordering::AcqRel)),
+            Ok(()) => {
+                if let Some((mark, appended)) = mark {
+                    mark.note_synced(target, appended);
+                }
+                self.synced_seq.fetch_max(target, Ordering::AcqRel);
+            }
             Err(error) => self.poison(&error),
         }
         target
