@@ -137,7 +137,7 @@ mod tests {
         })
         .unwrap();
         running.recv().unwrap();
-        let (begun, log) = std::sync::mpsc::channel();
+        let (begun, log) = sync_channel(8);
         let job = |name: &'static str| {
             let begun = begun.clone();
             move || begun.send(name).unwrap()
