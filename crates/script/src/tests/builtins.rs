@@ -4,11 +4,11 @@ use super::*;
 use serde_json::{Value, json};
 
 fn map(name: &str, object: &Value, arg: &Value) -> Result<Vec<Value>, ScriptError> {
-    named(name).map(&object.to_string(), "null", &arg.to_string())
+    named(name).map(&object.to_string(), "null", &arg.to_string()).map(|result| values_in(&result))
 }
 
 fn reduce(name: &str, values: &Value, arg: &Value) -> Value {
-    Value::Array(named(name).reduce(&values.to_string(), &arg.to_string()).unwrap())
+    Value::Array(values_in(&named(name).reduce(&values.to_string(), &arg.to_string()).unwrap()))
 }
 
 fn object(data: &Value) -> Value {

@@ -1,7 +1,6 @@
 //! What functions cannot reach, and what they can leave behind.
 
 use super::*;
-use serde_json::json;
 
 #[test]
 fn sessions_share_nothing() {
@@ -23,7 +22,7 @@ fn overwritten_globals_do_not_change_what_crosses() {
                   Array.prototype.push = null; Function.prototype.call = null; return [v]; }";
     let mut map = session(source);
     for _ in 0..2 {
-        assert_eq!(map.map(r#"{"a":[1]}"#, "null", "null").unwrap(), [json!({"a": [1]})]);
+        assert_eq!(map.map(r#"{"a":[1]}"#, "null", "null").unwrap(), r#"[{"a":[1]}]"#);
     }
 }
 
@@ -31,10 +30,10 @@ fn overwritten_globals_do_not_change_what_crosses() {
 fn what_a_call_leaves_behind_ends_with_a_reset() {
     let source = "function(v) { if (typeof count === 'undefined') count = 0; return [++count]; }";
     let mut map = session(source);
-    let mut next = || map.map("null", "null", "null").unwrap()[0].as_u64().unwrap();
+    let mut next = || values_in(&map.map("null", "null", "null").unwrap())[0].as_u64().unwrap();
     assert_eq!((next(), next()), (1, 2));
     map.reset();
-    assert_eq!(map.map("null", "null", "null").unwrap(), [json!(1)]);
+    assert_eq!(map.map("null", "null", "null").unwrap(), "[1]");
 }
 
 #[test]
@@ -46,9 +45,9 @@ fn a_limit_that_is_met_resets_the_session() {
                   return [count]; }";
     for (how, kind) in [("hang", ErrorKind::Time), ("fill", ErrorKind::Memory), ("deep", ErrorKind::Stack)] {
         let mut map = session(source);
-        assert_eq!(map.map("null", "null", "null").unwrap(), [json!(1)]);
+        assert_eq!(map.map("null", "null", "null").unwrap(), "[1]");
         assert_eq!(map.map(&format!("\"{how}\""), "null", "null").unwrap_err().kind, kind);
-        assert_eq!(map.map("null", "null", "null").unwrap(), [json!(1)], "after {how}");
+        assert_eq!(map.map("null", "null", "null").unwrap(), "[1]", "after {how}");
     }
 }
 

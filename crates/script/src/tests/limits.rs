@@ -69,7 +69,7 @@ fn greedy_functions_end() {
     let large = format!("\"{}\"", "x".repeat(9 << 20));
     let mut map = session("function(v) { return [v.length]; }");
     assert_eq!(map.map(&large, "null", "null").unwrap_err().kind, ErrorKind::Memory);
-    assert_eq!(map.map("\"x\"", "null", "null").unwrap(), [serde_json::json!(1)]);
+    assert_eq!(map.map("\"x\"", "null", "null").unwrap(), "[1]");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn the_stack_is_as_large_as_its_limit() {
         let mut session = Session::open(Program::source(source).unwrap(), limits, clock()).unwrap();
         session.map("null", "null", "null").map_err(|error| error.kind)
     };
-    assert_eq!(within(1 << 20), Ok(Vec::new()));
+    assert_eq!(within(1 << 20), Ok("[]".to_owned()));
     assert_eq!(within(64 << 10), Err(ErrorKind::Stack));
 }
 

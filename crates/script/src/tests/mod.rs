@@ -44,6 +44,11 @@ fn kind_of(source: &str) -> ErrorKind {
     error_of(source).kind
 }
 
+/// The values in a result, which is a JSON text.
+fn values_in(result: &str) -> Vec<serde_json::Value> {
+    serde_json::from_str(result).unwrap()
+}
+
 /// What a function gives for `null`, as a JSON text.
 fn result_of(source: &str) -> String {
     session(source).map("null", "null", "null").unwrap()
