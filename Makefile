@@ -29,7 +29,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster fuzz soak soak-cluster soak-upgrade clean-cache
+.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz soak soak-cluster soak-upgrade soak-load clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,10 @@ bench-cluster: ## measure clusters: the cost of requests, a node that fails, and
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/cluster_faults.py hand-back --rounds $(ROUNDS)
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/waiting.py --rounds $(ROUNDS)
 
+bench-instructions: PROGRAMS ?= $(CARGO_TARGET_DIR)/release/ombak
+bench-instructions: ## count the instructions of gets and puts with callgrind, for PROGRAMS="before after"
+	benches/instructions.py $(PROGRAMS)
+
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
 
@@ -111,6 +115,11 @@ soak-upgrade: ## upgrade five real nodes under load from the program OLD to this
 	@for backend in bitcask leveled leveldb; do \
 		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/upgrade/run.py --old $(abspath $(OLD)) --seconds $(UPGRADE_SECONDS) --backend $$backend || exit 1; done
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak OMBAK_OLD_PROGRAM=$(abspath $(OLD)) tests/scenarios/run.py versions
+
+soak-load: TIMES ?= 20
+soak-load: CRATES ?= kv cluster sim
+soak-load: ## run every test of CRATES="kv cluster sim" TIMES (20) times beside three busy loops, and name those that fail
+	@tests/under-load/run.py --times $(TIMES) $(CRATES)
 
 clean-cache: ## remove the downloaded packages of the clients
 	rm -rf $(OMBAK_CACHE)
