@@ -313,8 +313,9 @@ async fn a_replica_that_lost_its_newest_writes_is_filled_before_its_not_found_co
     assert!(matches!(answer, Ok(GetReply::NotFound { .. })), "{answer:?}");
 }
 
-/// docs/design/replication.md §1: the file system of a replica shuts itself down, and is mounted again
-/// without what was not synced. The machine runs on, and no note of the failure reaches the disk.
+/// docs/design/replication.md §1: the file system of a replica shuts itself down, and is mounted
+/// again without what was not synced. The machine runs on, and no note of the failure reaches
+/// the disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_lost_its_newest_writes_on_the_same_boot_is_filled_too() {
     let cluster = Cluster::of(3);

@@ -21,9 +21,9 @@ pub struct StoreIdentity {
     /// key proves nothing until the store has been compared with another replica.
     pub is_restored: bool,
     /// The last start that may have found the newest acknowledged writes missing because they were
-    /// not synced: the machine had gone down, a write or sync had failed, or the file system had lost
-    /// them while the machine ran on. From then on an absent key proves nothing until the store has
-    /// been compared.
+    /// not synced: the machine had gone down, a write or sync had failed, or the file system had
+    /// lost them while the machine ran on. From then on an absent key proves nothing until the
+    /// store has been compared.
     pub lost_writes_boot: Option<u64>,
     /// The identities of the children, for a store that consists of several.
     pub children: Vec<StoreIdentity>,

@@ -256,4 +256,11 @@ mod tests {
         assert!(open.get((1, 0)).is_none());
         assert_eq!(open.keep((6000, 0), function(), later, soon).map(drop), Ok(()), "a job that ended made room");
     }
+
+    #[test]
+    fn a_result_with_too_many_levels_is_an_error_of_the_function() {
+        let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(read(&nested(100)).map(|values| values.len()), Ok(1));
+        assert_eq!(read(&nested(200)).map_err(|error| error.kind), Err(ErrorKind::Result));
+    }
 }

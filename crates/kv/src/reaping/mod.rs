@@ -10,8 +10,8 @@
 //! * A version is removed only if every primary had exactly it on its disk, and every other member
 //!   held nothing of its key, on its disk, after that.
 //! * A copy that was read before the removal, or before a member's answer, is refused afterwards.
-//! * A tombstone is removed only after it has lost its time at every primary, in a round of its own.
-//!   So what a removal leaves behind is older than every value.
+//! * A tombstone is removed only after it has lost its time at every primary, in a round of its
+//!   own. So what a removal leaves behind is older than every value.
 
 mod answers;
 mod counts;

@@ -112,8 +112,9 @@ impl Oracle {
         }
         let revived = self.witness.revived(key);
         let is_value = |token: &Token| history.writes.get(token).is_some_and(|write| !write.is_delete);
-        // A primary writes a deletion anew that hides values (docs/design/replication.md §6), also if a
-        // later value has replaced the deletion elsewhere. That value is newer, so readers get it.
+        // A primary writes a deletion anew that hides values (docs/design/replication.md §6),
+        // also if a later value has replaced the deletion elsewhere. That value is newer, so
+        // readers get it.
         let shows_value = key.kind.merging == Merging::Single && copy.tokens().into_iter().flatten().any(is_value);
         let is_to_be_gone = |token: &&Token| !revived.contains(token) && (is_value(token) || !shows_value);
         for token in copy.tokens().into_iter().flatten().filter(is_to_be_gone) {

@@ -45,8 +45,8 @@ unsafe impl Send for MappedWords {}
 unsafe impl Sync for MappedWords {}
 
 impl MappedWords {
-    /// Maps the first `count` words of a file, and creates the file if it is not there. Fails if the
-    /// file is not in memory, is of another user, or is in use by another process.
+    /// Maps the first `count` words of a file, and creates the file if it is not there. Fails if
+    /// the file is not in memory, is of another user, or is in use by another process.
     pub(super) fn open(path: &Path, count: usize) -> io::Result<Self> {
         let file = open_own(path)?;
         file.try_lock().map_err(|error| match error {
@@ -86,8 +86,8 @@ impl MappedWords {
 
 impl Drop for MappedWords {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `open` with this length, and `get` lends it no longer than
-        // `self` lives.
+        // SAFETY: the mapping was made by `open` with this length, and `get` lends it no longer
+        // than `self` lives.
         let unmapped = unsafe { munmap(self.address.as_ptr().cast(), self.count * size_of::<AtomicU64>()) };
         if let Err(error) = unmapped {
             tracing::warn!(%error, "the append marks stay mapped");

@@ -1,11 +1,11 @@
 //! Append marks: how far each store of a root has come, in memory that outlives the process and
 //! ends with the run of the machine (docs/inventory.md).
 //!
-//! A kill loses nothing that was written. A loss of power does, and another OS boot id shows it. But
-//! a file system can also lose what was not synced while the machine runs on: it shut itself down
-//! and was mounted again, or its volume was detached and came back. Nothing on that file system
-//! tells. So a store counts its appends outside of it, and a start compares the count with what it
-//! finds.
+//! A kill loses nothing that was written. A loss of power does, and another OS boot id shows it.
+//! But a file system can also lose what was not synced while the machine runs on: it shut itself
+//! down and was mounted again, or its volume was detached and came back. Nothing on that file
+//! system tells. So a store counts its appends outside of it, and a start compares the count
+//! with what it finds.
 //!
 //! What it is: a table with one place for each partition, either in a file on tmpfs that is mapped
 //! into memory, or in plain memory for simulated machines.
@@ -66,10 +66,11 @@ enum Words {
 }
 
 impl AppendMarks {
-    /// The marks of the stores of so many partitions in `root`, in a file in `dir`, which must be in
-    /// memory (tmpfs). `os_boot_id`: the present run of the machine. The file belongs to the
-    /// directory `root` itself and not to its path: a root that is mounted elsewhere has the same
-    /// marks, and a copy of a root has none. An orderly end removes the file if all is synced.
+    /// The marks of the stores of so many partitions in `root`, in a file in `dir`, which must
+    /// be in memory (tmpfs). `os_boot_id`: the present run of the machine. The file belongs to
+    /// the directory `root` itself and not to its path: a root that is mounted elsewhere has the
+    /// same marks, and a copy of a root has none. An orderly end removes the file if all is
+    /// synced.
     #[cfg(target_os = "linux")]
     pub fn open(dir: &Path, root: &Path, partitions: u32, os_boot_id: u128) -> io::Result<Arc<Self>> {
         let words = MappedWords::open(&mapped::path_of(dir, root)?, words_for(partitions))?;
@@ -179,10 +180,11 @@ impl StoreMark {
         self.word(APPENDED).load(Ordering::Relaxed)
     }
 
-    /// Notes that the first `appended` appends of this run are on disk, of which `seq` was the last.
+    /// Notes that the first `appended` appends of this run are on disk, of which `seq` was the
+    /// last.
     pub(crate) fn note_synced(&self, seq: u64, appended: u64) {
-        // In this order a process that is killed between the two has noted that less is missing, and
-        // a start never takes something for missing that is there.
+        // In this order a process that is killed between the two has noted that less is missing,
+        // and a start never takes something for missing that is there.
         self.word(SYNCED_APPENDED).fetch_max(appended, Ordering::AcqRel);
         self.word(SYNCED_SEQ).fetch_max(seq, Ordering::AcqRel);
     }

@@ -159,8 +159,8 @@ pub trait FileSystem: Send + Sync {
     fn file_identity(&self, path: &Path) -> io::Result<FileIdentity>;
 
     /// Identifies the current boot of the machine. While it stays the same, written data is still
-    /// there even if it was not synced and the process was killed, unless the file system was mounted
-    /// again ([`crate::AppendMarks`]). None if the system cannot tell.
+    /// there even if it was not synced and the process was killed, unless the file system was
+    /// mounted again ([`crate::AppendMarks`]). None if the system cannot tell.
     fn os_boot_id(&self) -> io::Result<Option<u128>>;
 
     /// Removes a file's name. Open handles stay usable.
