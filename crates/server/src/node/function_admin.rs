@@ -57,8 +57,8 @@ impl FunctionAdmin for NodeFunctions {
 fn call(calls: &mut Calls<'_>, test: &FunctionTest) -> Result<Value, ScriptError> {
     let (input, arg) = (test.input.to_string(), test.arg.to_string());
     Ok(match test.role {
-        FunctionRole::Map => json!({ "result": calls.map(&input, NO_KEY_DATA, &arg)? }),
-        FunctionRole::Reduce => json!({ "result": calls.reduce(&input, &arg)? }),
+        FunctionRole::Map => json!({ "result": value_of(&calls.map(&input, NO_KEY_DATA, &arg)?)? }),
+        FunctionRole::Reduce => json!({ "result": value_of(&calls.reduce(&input, &arg)?)? }),
         FunctionRole::PreCommit => match calls.pre_commit(&input)? {
             PreCommit::Put(object) => json!({"outcome": "put", "result": object}),
             PreCommit::Fail(reason) => json!({"outcome": "fail", "result": reason}),
@@ -67,6 +67,16 @@ fn call(calls: &mut Calls<'_>, test: &FunctionTest) -> Result<Value, ScriptError
             calls.post_commit(&input)?;
             json!({ "result": null })
         }
+    })
+}
+
+/// The value of a result, which is a JSON text. What can fail is the number of its levels.
+fn value_of(result: &str) -> Result<Value, ScriptError> {
+    serde_json::from_str(result).map_err(|why| ScriptError {
+        kind: ErrorKind::Result,
+        message: format!("the result cannot be read: {why}"),
+        line: 0,
+        source: "unknown".to_owned(),
     })
 }
 

@@ -36,6 +36,8 @@ pub enum DiskCopy {
         digest: u64,
         /// Whether it survives a loss of power.
         is_synced: bool,
+        /// Whether it is a tombstone that has lost its time (docs/design/replication.md §6).
+        is_timeless: bool,
         /// What is wrong with it, if anything is.
         fault: Option<String>,
     },
@@ -75,7 +77,8 @@ fn decode(stored: &Stored, is_synced: bool) -> DiskCopy {
     let Ok(object) = stored_object::decode(&stored.head, stored.body.as_ref()) else { return DiskCopy::Unreadable };
     let (tokens, fault) = tokens_of(&object);
     let Seen { clock, events, .. } = seen_in(&object);
-    DiskCopy::Version { events, clock, tokens, digest: stored.digest, is_synced, fault }
+    let is_timeless = object.is_deleted() && !object.has_timed_tombstone();
+    DiskCopy::Version { events, clock, tokens, digest: stored.digest, is_synced, is_timeless, fault }
 }
 
 /// What a version has seen and holds.

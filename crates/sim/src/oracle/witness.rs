@@ -444,7 +444,9 @@ fn hinders_reap(tombstone: &Clock, (host, is_owner, copy): &(HostId, bool, DiskC
     match (copy, is_owner) {
         (DiskCopy::Unreadable, _) | (DiskCopy::Absent, false) => None,
         (DiskCopy::Absent, true) => Some(format!("primary {} has nothing", host.0)),
-        (DiskCopy::Version { clock, is_synced: false, .. }, true) if is_same(clock, tombstone) => {
+        // One primary may take the time already while another one still removes at once. That needs
+        // no sync: the tombstone with its time is on the disk.
+        (DiskCopy::Version { clock, is_synced: false, is_timeless: false, .. }, true) if is_same(clock, tombstone) => {
             Some(format!("primary {} has not synced it", host.0))
         }
         (DiskCopy::Version { clock, .. }, true) if is_older(clock, tombstone) => {

@@ -132,6 +132,8 @@ pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
     check(frozen, "replica_store/add", &addition, encode_replica_store, decode_replica_store);
     let lacks = StoreReply { outcome: StoreOutcome::Lacks, counter: COUNTER };
     check(frozen, "store_reply/lacks", &lacks, encode_store_reply, decode_store_reply);
+    check(frozen, "holdings_question", &(), |()| encode_holdings_question(), decode_holdings_question);
+    check(frozen, "holdings", &true, |has_something| encode_holdings(*has_something), decode_holdings);
 }
 
 pub(super) fn check_all(frozen: &mut FrozenMessages) {
