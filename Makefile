@@ -93,6 +93,10 @@ bench-instructions: PROGRAMS ?= $(CARGO_TARGET_DIR)/release/ombak
 bench-instructions: ## count the instructions of gets and puts with callgrind, for PROGRAMS="before after"
 	benches/instructions.py $(PROGRAMS)
 
+bench-instructions: PROGRAMS ?= $(CARGO_TARGET_DIR)/release/ombak
+bench-instructions: ## count the instructions of gets and puts with callgrind, for PROGRAMS="before after"
+	benches/instructions.py $(PROGRAMS)
+
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
 
