@@ -279,7 +279,7 @@ impl Place {
     const fn fits_behind_comma(&self, len: isize, closing: isize, width_max: isize) -> bool {
         let len = 1 + len;
         if closing == 0 {
-            len + 1 < LINE - self.column && self.width + len + 1 <= width_max
+            len + 1 < LINE - self.column && self.width + len < width_max
         } else {
             len < LINE - self.column - closing && self.width + len + closing <= width_max
         }
