@@ -34,9 +34,8 @@ fn inputs_of(term: &Term) -> Result<Inputs, JobError> {
     if let Some(items) = list_items(term) {
         let mut keys = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            match item {
-                Term::Tuple(_) => keys.extend(Input::from_term(item)),
-                _ => {}
+            if let Term::Tuple(_) = item {
+                keys.extend(Input::from_term(item));
             }
             if keys.len() == index {
                 // The error has what is left of the list.
