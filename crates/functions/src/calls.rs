@@ -85,6 +85,5 @@ impl<'a> Calls<'a> {
 
 /// The error of a function that has no time left.
 fn no_time() -> ScriptError {
-    let message = "the time of the work was over before the function was called".to_owned();
-    ScriptError { kind: ErrorKind::Time, message, line: 0, source: "unknown".to_owned() }
+    ScriptError::new(ErrorKind::Time, "the time of the work was over before the function was called")
 }

@@ -49,7 +49,7 @@ pub(crate) const TEXT_BYTES_MAX: usize = 500;
 
 impl ScriptError {
     /// Creates an error without a place in the source.
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: shorten(message.into()), line: 0, source: "unknown".to_owned() }
     }
 

@@ -190,12 +190,7 @@ fn json_of(number: usize, term: &Term) -> Result<String, PartError> {
 
 /// The values of a list that a function gives. Integers keep their digits, however many.
 fn read(list: &str) -> Result<Vec<Term>, ScriptError> {
-    let unreadable = |why: &str| ScriptError {
-        kind: ErrorKind::Result,
-        message: format!("the result cannot be read: {why}"),
-        line: 0,
-        source: "unknown".to_owned(),
-    };
+    let unreadable = |why: &str| ScriptError::new(ErrorKind::Result, format!("the result cannot be read: {why}"));
     // The engine writes JSON; what can fail is the nesting.
     match Json::read(list.as_bytes()) {
         Ok(Json::List(values)) => Ok(values.iter().map(from_json).collect()),

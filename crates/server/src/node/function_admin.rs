@@ -72,12 +72,8 @@ fn call(calls: &mut Calls<'_>, test: &FunctionTest) -> Result<Value, ScriptError
 
 /// The value of a result, which is a JSON text. What can fail is the number of its levels.
 fn value_of(result: &str) -> Result<Value, ScriptError> {
-    serde_json::from_str(result).map_err(|why| ScriptError {
-        kind: ErrorKind::Result,
-        message: format!("the result cannot be read: {why}"),
-        line: 0,
-        source: "unknown".to_owned(),
-    })
+    serde_json::from_str(result)
+        .map_err(|why| ScriptError::new(ErrorKind::Result, format!("the result cannot be read: {why}")))
 }
 
 fn answer(name: &str, result: Result<Value, ScriptError>, log: Log, took: Duration) -> Value {
