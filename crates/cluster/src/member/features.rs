@@ -130,12 +130,8 @@ impl Inner {
         metadata: &Metadata,
         lost: &BTreeSet<NodeId>,
     ) -> Result<(), ClusterError> {
-        let can = |node: NodeId| match node {
-            node if node == self.id() => Some(self.node.transport().offers(feature.capability())),
-            node => self.admission.capabilities.can(node, feature),
-        };
         let stay = || metadata.members().iter().filter(|(node, _)| !lost.contains(node));
-        let members = || stay().map(|(node, member)| (&member.name, can(*node)));
+        let members = || stay().map(|(node, member)| (&member.name, self.can(*node, feature)));
         let named = |wanted: Option<bool>| {
             let names = members().filter(|(_, can)| *can == wanted).map(|(name, _)| format!("'{name}'"));
             names.collect::<Vec<String>>().join(", ")
@@ -155,6 +151,25 @@ impl Inner {
                 feature.text(),
                 sentences.join(" ")
             ))),
+        }
+    }
+
+    /// Whether this node or another one has a feature; `None` if nothing is known of that one.
+    fn can(&self, node: NodeId, feature: Feature) -> Option<bool> {
+        match node == self.id() {
+            true => Some(self.node.transport().offers(feature.capability())),
+            false => self.admission.capabilities.can(node, feature),
+        }
+    }
+
+    /// Whether every member of `metadata` has a feature; `None` if it is not known of some, and all
+    /// others have it.
+    pub(super) fn can_all(&self, feature: Feature, metadata: &Metadata) -> Option<bool> {
+        let can = |node: &NodeId| self.can(*node, feature);
+        let members = metadata.members();
+        match members.keys().any(|node| can(node) == Some(false)) {
+            true => Some(false),
+            false => members.keys().all(|node| can(node).is_some()).then_some(true),
         }
     }
 

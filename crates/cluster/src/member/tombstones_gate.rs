@@ -3,7 +3,6 @@
 use super::features::Feature;
 use super::start::Cell;
 use ombak_kv::hooks::ReapingGate;
-use std::collections::BTreeSet;
 use std::sync::Weak;
 
 /// Asks what the members can do.
@@ -17,9 +16,9 @@ impl TombstonesGate {
 }
 
 impl ReapingGate for TombstonesGate {
-    fn may_take_times(&self) -> bool {
-        let Some(inner) = self.0.get().and_then(Weak::upgrade) else { return false };
+    fn may_take_times(&self) -> Option<bool> {
+        let inner = self.0.get().and_then(Weak::upgrade)?;
         let metadata = inner.metadata_node().metadata();
-        inner.check_all_can(Feature::TimelessTombstones, &metadata, &BTreeSet::new()).is_ok()
+        inner.can_all(Feature::TimelessTombstones, &metadata)
     }
 }

@@ -187,9 +187,9 @@ pub trait KindGate: Send + Sync {
 
 /// Knows whether tombstones may lose their time before they are removed.
 pub trait ReapingGate: Send + Sync {
-    /// Whether every member takes part (docs/design/replication.md §6). It is asked now and then
-    /// until it is so.
-    fn may_take_times(&self) -> bool;
+    /// Whether every member takes part (docs/design/replication.md §6); `None` as long as that is
+    /// not known of some member, and all others do. It is asked every 100 ms.
+    fn may_take_times(&self) -> Option<bool>;
 }
 
 /// The hooks of a node.

@@ -12,15 +12,17 @@ use std::sync::atomic::Ordering;
 
 impl Engine {
     /// Whether every member takes the time from a tombstone before it removes it, and lets a newer
-    /// tombstone hide a value. Once it is so, it stays so for as long as the process runs.
+    /// tombstone hide a value. It stays so until a member is known that does not: a node that is
+    /// alone takes times, and may join older nodes later.
     pub(crate) fn takes_times(&self) -> bool {
         self.takes_times.load(Ordering::Relaxed)
     }
 
     /// Asks whether tombstones may lose their time by now.
     pub(super) fn look_at_gate(&self) {
-        if !self.takes_times() && self.config.hooks.reaping_gate.as_ref().is_none_or(|gate| gate.may_take_times()) {
-            self.takes_times.store(true, Ordering::Relaxed);
+        let answer = self.config.hooks.reaping_gate.as_ref().map_or(Some(true), |gate| gate.may_take_times());
+        if let Some(takes_times) = answer {
+            self.takes_times.store(takes_times, Ordering::Relaxed);
         }
     }
 

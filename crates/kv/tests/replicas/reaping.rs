@@ -64,8 +64,8 @@ async fn a_tombstone_stays_while_a_member_gives_no_answer_or_holds_the_key() {
 struct ClosedGate;
 
 impl ReapingGate for ClosedGate {
-    fn may_take_times(&self) -> bool {
-        false
+    fn may_take_times(&self) -> Option<bool> {
+        Some(false)
     }
 }
 

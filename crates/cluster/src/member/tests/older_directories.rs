@@ -6,6 +6,8 @@ use ombak_kv::{FillReason, Kv};
 use ombak_metadata::state::{Command, MemberStatus};
 use std::fs;
 
+/// Copies a directory. A node that runs removes files meanwhile, and renames others: these are then
+/// not in the copy.
 fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -13,8 +15,11 @@ fn copy_dir(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             copy_dir(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
+            continue;
+        }
+        match fs::copy(entry.path(), target) {
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+            copied => drop(copied.unwrap()),
         }
     }
 }
