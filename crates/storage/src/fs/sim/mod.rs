@@ -308,13 +308,14 @@ impl FileSystem for FaultyFs {
         let node = state.find(from)?;
         let (from_dir, from_name) = state.find_parent(from)?;
         let (to_dir, to_name) = state.find_parent(to)?;
+        let replaced = state.dir(to_dir)?.names.get(&to_name).copied();
         if from_dir == to_dir {
             state.dir(from_dir)?.change(vec![(from_name, None), (to_name, Some(node))]);
-            return Ok(());
+        } else {
+            state.dir(from_dir)?.change(vec![(from_name, None)]);
+            state.dir(to_dir)?.change(vec![(to_name, Some(node))]);
         }
-        state.dir(from_dir)?.change(vec![(from_name, None)]);
-        state.dir(to_dir)?.change(vec![(to_name, Some(node))]);
-        Ok(())
+        replaced.filter(|replaced| *replaced != node).map_or(Ok(()), |replaced| state.free_if_unnamed(replaced))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

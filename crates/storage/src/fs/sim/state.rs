@@ -198,8 +198,14 @@ impl State {
 
     /// Removes a name of a file. With the last name, its bytes become free.
     pub(super) fn unlink(&mut self, node: usize, parent: usize, name: String) -> io::Result<()> {
-        let length = self.file(node)?.bytes.len() as u64;
+        self.file(node)?;
         self.dir(parent)?.change(vec![(name, None)]);
+        self.free_if_unnamed(node)
+    }
+
+    /// Frees the bytes of a file that has lost a name, if that was the last one.
+    pub(super) fn free_if_unnamed(&mut self, node: usize) -> io::Result<()> {
+        let length = self.file(node)?.bytes.len() as u64;
         let has_name = |other: &Node| matches!(other, Node::Dir(dir) if dir.names.values().any(|named| *named == node));
         if let Some(free) = self.free_bytes
             && !self.nodes.iter().any(has_name)
