@@ -6,6 +6,8 @@ ifneq ($(CI),)
 OUTSIDE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ombak
 CARGO_TARGET_DIR ?= $(OUTSIDE)/target
 OMBAK_CACHE ?= $(OUTSIDE)/packages
+# Nothing is built twice there, so what a second build would need is not kept.
+export CARGO_INCREMENTAL ?= 0
 endif
 CARGO_TARGET_DIR ?= $(CURDIR)/target
 OMBAK_CACHE ?= $(CURDIR)/.cache
