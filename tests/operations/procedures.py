@@ -10,6 +10,7 @@ Usage: procedures.py"""
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -37,8 +38,10 @@ SHOWS = ("transfers", "member-status", "ringready", "settled")
 ADDED = {"## Adding a node": 4, "## Replacing a node that runs": 5, "## Replacing a node that is lost": 6}
 LEFT = {"## Replacing a node that runs": 2, "## Removing a node that runs": 4}
 LOST = {"## Replacing a node that is lost": 3, "## Removing a node that is lost": 6}
+# Which nodes have lost their directories, and name their peers.
+EMPTY = {"## Replacing a node under its own name": 5}
 HEADINGS = ["## Adding a node", "## Replacing a node that runs", "## Removing a node that runs",
-            "## Replacing a node that is lost", "## Removing a node that is lost"]
+            "## Replacing a node that is lost", "## Replacing a node under its own name", "## Removing a node that is lost"]
 
 
 def documented(heading, further=0):
@@ -124,8 +127,26 @@ class Procedures:
         self.cluster.nodes.append(node)
         node.run_again()
 
+    def start_empty(self, number):
+        """Starts a node anew without its directory. Its configuration names its peers, so it waits."""
+        node = self.nodes[number]
+        node.kill()
+        peers = " ".join(other.peer for other in self.serving.values())
+        shutil.rmtree(node.data)
+        node.settings["cluster.peers"] = peers
+        node.config.write_text(node.configuration())
+        node.process = node.start()
+        said = "waits for its peers, and serves nobody yet"
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while said not in node.said() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.check(f"node {number} waits for its peers", said in node.said(), True)
+
     def carry_out(self, heading):
         began = time.monotonic()
+        if heading in EMPTY:
+            self.serving.pop(EMPTY[heading])
+            self.start_empty(EMPTY[heading])
         if heading in LOST:
             lost = LOST[heading]
             self.serving.pop(lost)
@@ -143,6 +164,8 @@ class Procedures:
             self.check(f"{heading}: node {leaver} ends", status, 0)
         if heading in ADDED:
             self.serving[ADDED[heading]] = self.nodes[ADDED[heading]]
+        if heading in EMPTY:
+            self.serving[EMPTY[heading]] = self.nodes[EMPTY[heading]]
         self.settle(heading)
         print(f"{heading}: {time.monotonic() - began:.1f} s", flush=True)
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(HERE))
 
 import procedures  # noqa: E402
 from members import Cluster, wait_for  # noqa: E402
-from procedures import HEADINGS, LEFT, LOST, SHOWS, WAIT_SECONDS_MAX, Procedures, carry_out_all  # noqa: E402
+from procedures import EMPTY, HEADINGS, LEFT, LOST, SHOWS, WAIT_SECONDS_MAX, Procedures, carry_out_all  # noqa: E402
 
 NETWORK = "127.0.7"
 NODES = 5
@@ -57,9 +57,10 @@ class Faulty(Procedures):
     # Faults.
 
     def fault(self):
-        """Lets something happen to one node that is not lost, and waits until it serves again. A pause
+        """Lets something happen to one node that is not lost or empty, and waits until it serves again. A pause
         goes on during the next command."""
-        victims = [node for node in self.nodes.values() if node.process.poll() is None and node.number != LOST.get(self.heading)]
+        spared = (LOST.get(self.heading), EMPTY.get(self.heading))
+        victims = [node for node in self.nodes.values() if node.process.poll() is None and node.number not in spared]
         leaver = LEFT.get(self.heading)
         # A node that has begun to leave ends by itself, and must not be started again after that.
         victims = [node for node in victims if node.number != leaver]
@@ -185,7 +186,7 @@ def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     with Cluster(NODES, NETWORK, {"logger.level": "warning"}, numbers=(1, 2, 3, *FURTHER)) as cluster:
         faulty = Faulty(cluster, seed)
-        headings = [WIPED, *HEADINGS[:4], SECOND_LOSS, *HEADINGS[4:]]
+        headings = [WIPED, *HEADINGS[:5], SECOND_LOSS, *HEADINGS[5:]]
         code = carry_out_all(faulty, headings)
         faulty.end_pauses()
         print("faults: " + ", ".join(f"{count} times {kind}" for kind, count in faulty.faults.items()))

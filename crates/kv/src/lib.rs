@@ -45,7 +45,7 @@ pub use config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, WithoutMa
 pub use coordination::expiry;
 #[cfg(feature = "deliberate-faults")]
 pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
-pub use engine::{NoPart, ReplicaMemoryStatus};
+pub use engine::{NoPart, PauseNumber, ReplicaMemoryStatus};
 pub use interface::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Health, Holdings, ImportOutcome, Importer, Kv,
     MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read, Share,

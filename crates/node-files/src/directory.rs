@@ -177,17 +177,18 @@ impl NodeDirectory {
         self.remove(JOIN_FILE)
     }
 
-    /// Whether this node is new, and serves nobody before its peers have said that it may. Blocks.
-    pub fn awaits_peers(&self) -> Result<bool, NodeFileError> {
+    /// Whether this node is new, and serves nobody before its peers have said that it may: then
+    /// whether a member has said that it knows it. Blocks.
+    pub fn awaits_peers(&self) -> Result<Option<bool>, NodeFileError> {
         let path = self.dir.join(AWAITS_FILE);
         let remedy = "remove it if this node is to go on as a cluster of its own";
         let found = read_saved::<AwaitsPeers>(&*self.fs, path, FILE_BYTES_MAX, AWAITS_FORMATS, remedy)?;
-        Ok(found.is_some())
+        Ok(found.map(|found| found.is_known))
     }
 
     /// Notes that. When this returns, it is durable. Blocks.
-    pub fn note_awaits_peers(&self) -> Result<(), NodeFileError> {
-        self.replace(AWAITS_FILE, &AwaitsPeers::new())
+    pub fn note_awaits_peers(&self, is_known: bool) -> Result<(), NodeFileError> {
+        self.replace(AWAITS_FILE, &AwaitsPeers::new(is_known))
     }
 
     /// Removes that note. After a loss of power it may be there again. Blocks.

@@ -181,6 +181,9 @@ impl Inner {
         {
             return Answer::Refused { why: format!("it is new itself, and serves nobody yet: {why}") };
         }
+        if let Question::WhoIs { name, address } = question {
+            return self.say_who_it_is(peer, name, address).await;
+        }
         let metadata = self.followed.get().metadata;
         let lacks = |feature: &Feature| {
             feature.is_used_in(&metadata) && self.admission.capabilities.can(peer, *feature) != Some(true)

@@ -2,7 +2,7 @@
 //! older (docs/design/replication.md §8).
 
 use super::member_node::Inner;
-use super::newcomer::same_member;
+use super::newcomer::who_is;
 use super::questions::{Answer, Question};
 use crate::metadata::MetadataSlot;
 use ombak_metadata::state::Metadata;
@@ -63,10 +63,12 @@ impl KnownStarts {
                 }
                 Some(Answer::Noted)
             }
-            Question::WhoIs { name, address } => Some(Answer::WhoIs {
-                members: metadata.members().len() as u64,
-                same: same_member(metadata, peer, name, address),
-            }),
+            Question::WhoIs { name, address } => {
+                // Only a member that knows the newest state can say that nobody has them.
+                let answer = who_is(metadata, peer, name, address);
+                let is_sure = metadata.members().len() <= 1 || matches!(answer, Answer::WhoIs { same: Some(_), .. });
+                is_sure.then_some(answer)
+            }
             Question::IsOlder { why } => {
                 self.note_older(peer, why.clone());
                 Some(Answer::Noted)

@@ -32,6 +32,9 @@ pub struct Losses {
     pub silent: Vec<String>,
     /// Bytes that removed members held for others, about, by the name of the removed member.
     pub held_for_others: BTreeMap<String, u64>,
+    /// How many partitions of removed members may hold something for others, and were not looked at
+    /// since the start of the member, by its name.
+    pub may_hold_for_others: BTreeMap<String, u64>,
     /// How many keys members that stay cannot read, by the name of the member. The removed members
     /// may have had them.
     pub unreadable: BTreeMap<String, u64>,
@@ -51,6 +54,8 @@ pub(super) struct Replicas {
     owes_more: bool,
     /// The bytes of copies that it holds for others.
     held_for_others: u64,
+    /// The partitions that may hold such copies. Some were perhaps not looked at since its start.
+    partitions_with_hints: u64,
     unreadable_keys: u64,
 }
 
@@ -66,7 +71,10 @@ enum Missing {
 impl Losses {
     /// Whether something may be lost.
     pub fn is_any(&self) -> bool {
-        !self.partitions.is_empty() || !self.held_for_others.is_empty() || !self.unreadable.is_empty()
+        !self.partitions.is_empty()
+            || !self.held_for_others.is_empty()
+            || !self.may_hold_for_others.is_empty()
+            || !self.unreadable.is_empty()
     }
 
     /// The number of partitions of which no other full replica is known, whatever the n_val.
@@ -74,11 +82,8 @@ impl Losses {
         self.partitions.values().flatten().collect::<BTreeSet<_>>().len()
     }
 
-    /// The words for the operator; empty if nothing is lost.
+    /// The words for the operator; empty if nothing is lost, as far as is known of all members.
     pub fn text(&self) -> String {
-        if !self.is_any() {
-            return String::new();
-        }
         let mut lines = Vec::new();
         let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let quoted = |names: &[String]| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
@@ -97,13 +102,22 @@ impl Losses {
         for (member, bytes) in &self.held_for_others {
             lines.push(format!("'{member}' held about {} for other members", counted(*bytes, "byte")));
         }
+        for (member, partitions) in &self.may_hold_for_others {
+            let partitions = counted(*partitions, "partition");
+            lines.push(format!("'{member}' has not looked yet whether {partitions} hold copies for other members"));
+        }
         for (member, keys) in &self.unreadable {
             lines.push(format!("'{member}' cannot read {}", counted(*keys, "key")));
         }
         if !self.untold.is_empty() {
             lines.push(format!("what these had not brought to others is not known: {}", quoted(&self.untold)));
         }
-        format!("WARNING: These changes destroy data, as far as is known:\n  * {}", lines.join("\n  * "))
+        let title = match self.is_any() {
+            true => "WARNING: These changes destroy data, as far as is known:",
+            false if lines.is_empty() => return String::new(),
+            false => "NOTE: These changes may destroy data that this node has heard nothing of:",
+        };
+        format!("{title}\n  * {}", lines.join("\n  * "))
     }
 
     /// What is lost of the replicas of a placement when members are removed.
@@ -169,6 +183,7 @@ impl Replicas {
             owed,
             owes_more: (transfers.owed.len() as u64) < transfers.owed_marks,
             held_for_others: transfers.hinted_bytes,
+            partitions_with_hints: counts.partitions_with_hints,
             unreadable_keys: counts.unreadable_keys,
         }
     }
@@ -184,6 +199,7 @@ impl Replicas {
             owed: state.owed.iter().map(|(peer, classes)| (*peer, missing(classes))).collect(),
             owes_more: false,
             held_for_others: state.foreign_bytes.values().fold(0, |sum, bytes| sum.saturating_add(*bytes)),
+            partitions_with_hints: 0,
             unreadable_keys: 0,
         }
     }
@@ -201,7 +217,10 @@ impl Inner {
             members.iter().zip(answers).filter_map(|(member, answer)| Some((*member, answer?))).collect();
         let told = self.node.membership().map(|membership| membership.view());
         let mut untold = Vec::new();
-        for lost in removed.iter().filter(|lost| !view.answers(**lost)) {
+        for lost in removed {
+            if known.contains_key(lost) {
+                continue;
+            }
             let state = told.as_ref().and_then(|told| told.peers.get(lost)?.soft_state.clone());
             match state {
                 Some(state) => drop(known.insert(*lost, Replicas::told(&state))),
@@ -227,6 +246,10 @@ impl Inner {
                 .map(|n| view.name(*n))
                 .collect(),
             held_for_others: of(|replicas| replicas.held_for_others, true),
+            may_hold_for_others: of(
+                |replicas| if replicas.held_for_others == 0 { replicas.partitions_with_hints } else { 0 },
+                true,
+            ),
             unreadable: of(|replicas| replicas.unreadable_keys, false),
             ring_size: view.placement.size().get(),
             partitions,
@@ -302,11 +325,15 @@ mod tests {
         assert_eq!(Losses::default().text(), "");
         let untold = Losses { untold: vec!["a@h".into()], ..Losses::default() };
         assert!(!untold.is_any(), "nobody is asked for a word because of what is not known");
+        let text = "NOTE: These changes may destroy data that this node has heard nothing of:
+  * what these had not brought to others is not known: 'a@h'";
+        assert_eq!(untold.text(), text);
         let losses = Losses {
             partitions: BTreeMap::from([(1, vec![3]), (2, vec![3, 4])]),
             ring_size: 64,
             silent: vec!["b@h".into()],
             held_for_others: BTreeMap::from([("a@h".into(), 1)]),
+            may_hold_for_others: BTreeMap::from([("d@h".into(), 3)]),
             unreadable: BTreeMap::from([("c@h".into(), 2)]),
             untold: vec!["a@h".into()],
         };
@@ -314,6 +341,7 @@ mod tests {
   * 2 of 64 partitions have no other full replica (n_val 1, 2)
   * members that may have them do not answer: 'b@h'
   * 'a@h' held about 1 byte for other members
+  * 'd@h' has not looked yet whether 3 partitions hold copies for other members
   * 'c@h' cannot read 2 keys
   * what these had not brought to others is not known: 'a@h'";
         assert_eq!(losses.text(), text);

@@ -72,11 +72,16 @@ fn verdict(said: Vec<(SocketAddr, PeerSaid)>) -> Verdict {
 }
 
 /// The member of a cluster that has a name or an address, if another node than `peer` has.
-pub(super) fn same_member(known: &Metadata, peer: NodeId, name: &str, address: &str) -> Option<SameMember> {
+fn same_member(known: &Metadata, peer: NodeId, name: &str, address: &str) -> Option<SameMember> {
     let mut others = known.members().iter().filter(|(node, _)| **node != peer);
     let by_name = others.clone().find(|(_, member)| member.name == name);
     let (node, member) = by_name.or_else(|| others.find(|(_, member)| member.peer_address == address))?;
     Some(SameMember { node: *node, name: member.name.clone(), address: member.peer_address.clone() })
+}
+
+/// The answer to the question who has a name or an address.
+pub(super) fn who_is(known: &Metadata, peer: NodeId, name: &str, address: &str) -> Answer {
+    Answer::WhoIs { members: known.members().len() as u64, same: same_member(known, peer, name, address) }
 }
 
 impl MemberNode {
@@ -139,8 +144,8 @@ impl Inner {
             return;
         }
         match self.on_directory(|kv| kv.directory().awaits_peers()).await {
-            Ok(false) => return,
-            Ok(true) => {}
+            Ok(None) => return,
+            Ok(Some(is_known)) => self.was_known.store(is_known, Ordering::SeqCst),
             Err(why) => error!(why, "it is not known whether this node is new, so it asks its peers"),
         }
         self.is_new.store(true, Ordering::SeqCst);
@@ -187,9 +192,11 @@ impl Inner {
                 }
                 return true;
             }
-            Verdict::GoesOn => return false,
+            Verdict::GoesOn => "a member knew its name or its address, and none does any more; join as another node \
+                                ('ombak admin cluster join'), or go on alone ('ombak admin cluster alone')"
+                .to_owned(),
             Verdict::IsKnown(member) => {
-                self.was_known.store(true, Ordering::SeqCst);
+                self.note_that_it_is_known().await;
                 format!(
                     "member '{}' at {} has its name or its address, and another data directory; let this node take its \
                      place ('ombak admin cluster rejoin'), join as another node ('ombak admin cluster join'), or go on \
@@ -204,6 +211,30 @@ impl Inner {
         };
         self.note_why_it_waits(why);
         false
+    }
+
+    /// Notes that a member knows this node, also for its next start: that member may be removed
+    /// meanwhile, and what was written to it is then lost.
+    async fn note_that_it_is_known(&self) {
+        if self.was_known.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        if let Err(why) = self.on_directory(|kv| kv.directory().note_awaits_peers(true)).await {
+            warn!(why, "the next start of this node will not know that a member knows it");
+        }
+    }
+
+    /// Says whether a member has a name or an address, if this node knows the newest state of its
+    /// cluster. A node that was away knows an older one, in which a member may be missing.
+    pub(super) async fn say_who_it_is(self: &Arc<Self>, peer: NodeId, name: &str, address: &str) -> Answer {
+        if let Some(why) = self.standing.older() {
+            return Answer::Refused { why: self.standing.text(&why) };
+        }
+        let node = self.metadata_node();
+        if !node.catch_up(self.question_deadline()).await {
+            return Answer::Refused { why: "it does not reach most members of its cluster".into() };
+        }
+        who_is(&node.metadata(), peer, name, address)
     }
 
     fn note_why_it_waits(&self, why: String) {

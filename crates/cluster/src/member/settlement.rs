@@ -29,6 +29,9 @@ pub struct Settlement {
     pub unfinished: Vec<Unfinished>,
     /// What each member has still to do.
     pub members: Vec<Unsettled>,
+    /// Why the node that was asked serves nobody yet. It is new, waits for its peers, and knows
+    /// nothing of their cluster.
+    pub awaits: Option<String>,
 }
 
 /// A member that is on its way in or out.
@@ -129,7 +132,8 @@ impl Unsettled {
 impl Settlement {
     /// Whether everything lies where it belongs, and nothing is on its way.
     pub fn is_settled(&self) -> bool {
-        self.ring_change.is_none() && self.unfinished.is_empty() && self.members.iter().all(Unsettled::is_settled)
+        let is_at_rest = self.ring_change.is_none() && self.unfinished.is_empty() && self.awaits.is_none();
+        is_at_rest && self.members.iter().all(Unsettled::is_settled)
     }
 
     /// Whether no member has anything to reap.
@@ -161,6 +165,7 @@ impl MemberNode {
             ring_change: inner.change_in(&metadata).await,
             unfinished: unfinished(&metadata),
             members: members.iter().zip(answers).map(of).chain(later).collect(),
+            awaits: inner.awaits.get(),
         }
     }
 }
@@ -215,6 +220,7 @@ mod tests {
         assert!(!change.is_settled());
         let leaver = Unfinished { member: "b".into(), status: MemberStatus::Leaving };
         assert!(!Settlement { unfinished: vec![leaver], ..at_rest.clone() }.is_settled());
+        assert!(!Settlement { awaits: Some("its peers are silent".into()), ..at_rest.clone() }.is_settled());
         let behind = Unsettled { follows_ring: false, ..member(UnsettledCounts::default()) };
         let silent = Unsettled { counts: None, ..member(UnsettledCounts::default()) };
         for other in [behind, silent] {

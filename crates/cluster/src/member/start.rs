@@ -306,7 +306,7 @@ impl Begin {
         }
         let there = kv.clone();
         let note = move || match there.find_object(&Holdings::Everything)? {
-            None => Ok::<_, Error>(there.directory().note_awaits_peers()),
+            None => Ok::<_, Error>(there.directory().note_awaits_peers(false)),
             Some(_) => Ok(Ok(())),
         };
         let noted = kv.offload(note).await.and_then(|noted| noted).map_err(ClusterError::from)?;

@@ -4,7 +4,7 @@ use crate::capabilities::HOLDINGS_TOLD;
 use crate::service_numbers::HOLDINGS;
 use crate::wire::{decode_holdings, encode_holdings_question};
 use futures_util::future::join_all;
-use ombak_kv::{Kv, Peers as _};
+use ombak_kv::{Kv, PauseNumber, Peers as _};
 use ombak_peer::frame::Priority;
 use ombak_peer::{Lane, Outgoing, Peers, RingVersion};
 use ombak_runtime::{Runtime, RuntimeExt, within};
@@ -36,9 +36,9 @@ pub(crate) struct Watch {
 /// Watches a node until `is_stopped`.
 pub(crate) async fn watch(watch: Watch, is_stopped: Arc<AtomicBool>) {
     while !is_stopped.load(Ordering::SeqCst) {
-        if watch.kv.look_for_pause() {
+        if let Some(pause) = watch.kv.look_for_pause() {
             let asks = watch.clone();
-            watch.runtime.spawn(Box::pin(asks.wake_up()));
+            watch.runtime.spawn(Box::pin(asks.wake_up(pause)));
         }
         watch.runtime.sleep(LOOK_INTERVAL).await;
     }
@@ -47,7 +47,7 @@ pub(crate) async fn watch(watch: Watch, is_stopped: Arc<AtomicBool>) {
 
 impl Watch {
     /// Waits until no member holds anything for this node, and lets its requests go on.
-    async fn wake_up(self) {
+    async fn wake_up(self, pause: PauseNumber) {
         let until = self.runtime.now() + ASK_MAX;
         info!("this node was paused, and asks the other members what they hold for it");
         let members = self.peers.members().into_iter().map(|member| member.id);
@@ -55,7 +55,7 @@ impl Watch {
         let told = join_all(asked.into_iter().map(|node| self.ask(node, until)));
         // After that, requests go on in any case.
         let _ = within(&*self.runtime, Some(until), told).await;
-        self.kv.is_awake();
+        self.kv.is_awake(pause);
     }
 
     /// Asks a member until it holds nothing for this node, or cannot be asked.

@@ -46,3 +46,4 @@ pub(crate) use replica::{Taken, writes_are_fenced};
 pub use replica_memory::ReplicaMemoryStatus;
 pub(crate) use replica_memory::{LeasedMemory, UNCOUNTED_BYTES_MAX};
 pub use request_limiter::NoPart;
+pub use waking::PauseNumber;

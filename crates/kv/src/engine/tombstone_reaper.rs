@@ -395,9 +395,9 @@ impl Reaper {
 
     fn reap(&self, partition: &Partition, key: &[u8], digest: u64, access: Access) -> Result<(), Failure> {
         let (locked, now) = (partition.lock(key, access)?, self.runtime.wall_clock());
-        if locked.local().is_some_and(Object::is_hidden_by_tombstone) {
-            let is_hidden = self.due.props_of(key).is_some_and(|props| props.is_newest_only());
-            if is_hidden && let Some(written) = locked.replace_hidden(now)? {
+        let may_be_hidden = locked.local().is_some_and(Object::is_hidden_by_tombstone);
+        if may_be_hidden && self.due.props_of(key).is_some_and(|props| props.is_newest_only()) {
+            if let Some(written) = locked.replace_hidden(now)? {
                 self.schedule(partition, key, written.digest);
             }
             return Ok(());

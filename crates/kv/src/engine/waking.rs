@@ -8,7 +8,8 @@
 //!
 //! A watcher looks at the clock often. A node that nobody watches is always awake.
 //!
-//! Hot: each request looks. No lock, no clock read.
+//! Hot: each request looks. No lock. Only forwarded puts, promises and coverage read the
+//! clock for it.
 
 use super::engine::Engine;
 use crate::deliberate_faults::{BrokenRule, is_broken};
@@ -33,6 +34,10 @@ pub(crate) struct Waking {
     until_us: AtomicU64,
 }
 
+/// Tells the pauses of a process apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PauseNumber(u64);
+
 impl Waking {
     pub(super) const fn new(origin: Instant) -> Self {
         Self { origin, looked_at_us: AtomicU64::new(0), until_us: AtomicU64::new(0) }
@@ -41,7 +46,7 @@ impl Waking {
     /// Whether the node goes on after a pause, at the present moment `now`. The watcher may not
     /// have noticed it yet.
     pub(crate) fn is_on(&self, now: Instant) -> bool {
-        let looked_at_us = self.looked_at_us.load(Ordering::Relaxed);
+        let looked_at_us = self.looked_at_us.load(Ordering::Acquire);
         if looked_at_us == 0 {
             return false;
         }
@@ -50,22 +55,25 @@ impl Waking {
         is_on && !is_broken(BrokenRule::WakingNodesWait)
     }
 
-    /// Notes that the watcher runs. Returns whether it finds that the node did not run for long.
-    pub(crate) fn look(&self, now: Instant) -> bool {
+    /// Notes that the watcher runs. If it finds that the node did not run for long, it returns the
+    /// number of this pause.
+    pub(crate) fn look(&self, now: Instant) -> Option<PauseNumber> {
         // Zero means that nobody watches.
         let now_us = self.us_of(now).max(1);
         let looked_at_us = self.looked_at_us.load(Ordering::Relaxed);
         let was_paused = looked_at_us != 0 && now_us >= looked_at_us + us(PAUSE_MIN);
+        let until_us = now_us + us(WAKING_MAX);
         if was_paused {
-            self.until_us.store(now_us + us(WAKING_MAX), Ordering::Relaxed);
+            self.until_us.store(until_us, Ordering::Relaxed);
         }
-        self.looked_at_us.store(now_us, Ordering::Relaxed);
-        was_paused
+        // Who sees the new look sees the end of the pause, too.
+        self.looked_at_us.store(now_us, Ordering::Release);
+        was_paused.then_some(PauseNumber(until_us))
     }
 
-    /// Notes that the node is awake.
-    pub(crate) fn end(&self) {
-        self.until_us.store(0, Ordering::Relaxed);
+    /// Notes that the node is awake after this pause. After a later one it may not be.
+    pub(crate) fn end(&self, PauseNumber(until_us): PauseNumber) {
+        let _ = self.until_us.compare_exchange(until_us, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Notes that nobody watches any more.
@@ -110,19 +118,21 @@ mod tests {
         let origin = Instant::now();
         let waking = Waking::new(origin);
         assert!(!waking.is_on(origin + MS(9_000)), "nobody watches");
-        assert!(!waking.look(origin), "the first look says nothing");
-        assert!(!waking.look(origin + MS(100)) && !waking.look(origin + MS(599)));
+        assert_eq!(waking.look(origin), None, "the first look says nothing");
+        assert_eq!([waking.look(origin + MS(100)), waking.look(origin + MS(599))], [None; 2]);
         assert!(!waking.is_on(origin + MS(1_098)));
         // A request is served before the watcher runs.
         assert!(waking.is_on(origin + MS(1_099)) && waking.is_on(origin + MS(6_000)));
-        assert!(waking.look(origin + MS(6_001)));
+        let first = waking.look(origin + MS(6_001)).unwrap();
         for ms in (6_001..7_001).step_by(100) {
             assert!(waking.is_on(origin + MS(ms)));
             assert!(!waking.look(origin + MS(ms)));
         }
         assert!(!waking.is_on(origin + MS(7_001)));
-        assert!(waking.look(origin + MS(9_000)) && waking.is_on(origin + MS(9_001)));
-        waking.end();
+        let second = waking.look(origin + MS(9_000)).unwrap();
+        waking.end(first);
+        assert!(waking.is_on(origin + MS(9_001)), "nobody was asked after this pause");
+        waking.end(second);
         assert!(!waking.is_on(origin + MS(9_002)));
         waking.stop();
         assert!(!waking.is_on(origin + MS(90_000)));

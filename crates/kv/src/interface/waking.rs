@@ -1,20 +1,21 @@
 //! Pauses of this node, and what it holds for nodes that were paused.
 
 use super::kv::Kv;
+use crate::engine::PauseNumber;
 use crate::replica::ClassId;
 use ombak_types::NodeId;
 
 impl Kv {
     /// Says that somebody watches this node for pauses, and looks at the clock often: more than
-    /// twice in half a second. Returns whether this node goes on after a pause. Then requests wait
-    /// until [`Self::is_awake`], or for a second.
-    pub fn look_for_pause(&self) -> bool {
+    /// twice in half a second. Returns the pause after which this node goes on, if there was one. Then
+    /// requests wait until [`Self::is_awake`], or for a second.
+    pub fn look_for_pause(&self) -> Option<PauseNumber> {
         self.engine.waking.look(self.now())
     }
 
     /// Says that the other members hold nothing for this node, or cannot be asked.
-    pub fn is_awake(&self) {
-        self.engine.waking.end();
+    pub fn is_awake(&self, after: PauseNumber) {
+        self.engine.waking.end(after);
     }
 
     /// Says that nobody watches this node for pauses any more.

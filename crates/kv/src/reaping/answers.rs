@@ -2,7 +2,7 @@
 
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
-use crate::partition::{Access, Failure, Partition};
+use crate::partition::{Access, Failure, Partition, is_tombstone};
 use crate::replica::{AskRequest, ClassId, ReapReply, RemoveRequest, Round, Vote, VoteRequest};
 use bytes::Bytes;
 use ombak_types::time::UnixMicros;
@@ -82,7 +82,6 @@ impl Engine {
         let class = (request.round.partition, request.round.n_val);
         let mut answers = Vec::with_capacity(request.versions.len());
         let takes_times = self.takes_times() && !is_broken(BrokenRule::TombstonesLoseTheirTimes);
-        let mut timeless = Vec::new();
         for (key, digest) in &request.versions {
             let raise_fence = || {
                 if !is_broken(BrokenRule::RemovalsRaiseFences) {
@@ -92,7 +91,10 @@ impl Engine {
             let locked = partition.lock(key, Access::Blocking).map_err(error_of)?;
             if takes_times && locked.local().is_some_and(Object::has_timed_tombstone) {
                 let taken = locked.take_time(*digest, now, raise_fence).map_err(error_of)?;
-                timeless.extend(taken.map(|written| (key, written.digest)));
+                if let Some(written) = taken {
+                    // The round that removes it may follow at once: its time has come before.
+                    self.due.offer(partition.number(), key, written.digest);
+                }
                 answers.push(false);
                 continue;
             }
@@ -101,10 +103,6 @@ impl Engine {
         }
         // This primary would drive a round for them by itself, after a while.
         self.due.forget(class, &request.versions);
-        // The round that removes them may follow at once: their time has come before.
-        for (key, digest) in timeless {
-            self.due.offer(partition.number(), key, digest);
-        }
         self.due.counts.removed(answers.iter().filter(|is_removed| **is_removed).count() as u64);
         Ok(ReapReply { answers, counter: self.fences.counter() })
     }
@@ -113,7 +111,10 @@ impl Engine {
     /// with its time, before any of them is removed.
     fn raise_floor_of_time(&self, request: &RemoveRequest, partition: &Arc<Partition>) -> Result<(), Error> {
         let mut newest = UnixMicros(0);
-        for (key, _) in request.versions.iter().filter(|(key, _)| self.has_floor(key)) {
+        // A tombstone loses its time first.
+        let loses_time = |digest: u64| self.takes_times() && is_tombstone(digest);
+        let with_floor = |(key, digest): &&(Bytes, u64)| !loses_time(*digest) && self.has_floor(key);
+        for (key, _) in request.versions.iter().filter(with_floor) {
             let local = partition.head(key, Access::Blocking).map_err(error_of)?;
             newest = newest.max(local.map(|local| self.time_left_behind(&local)).unwrap_or_default());
         }

@@ -1,8 +1,9 @@
 //! The floors of time of partitions (docs/design/replication.md §6).
 //!
-//! In a bucket with `last_write_wins` a tombstone that a removal left behind could hide a later
+//! In a bucket without siblings an expired version that a removal left behind could hide a later
 //! value whose coordinator's clock is behind. So a removal raises the floor of its partition to the
-//! time of the tombstone first, durably, and a coordinator stamps later times only.
+//! time of that version first, durably, and a coordinator stamps later times only. Tombstones need
+//! a floor only while some member does not take their time before it removes them.
 
 use ombak_node_files::saved_json::{self, Formats};
 use ombak_node_files::{NodeFileError, read_saved};
@@ -48,8 +49,7 @@ impl Floors {
         Ok(Self { fs, path, floors_us: (0..partitions).map(floor).collect(), saving: Mutex::new(()) })
     }
 
-    /// The floor of a partition. A coordinator of a bucket with `last_write_wins` stamps later
-    /// times.
+    /// The floor of a partition. A coordinator of a bucket without siblings stamps later times.
     pub(crate) fn of(&self, partition: u32) -> UnixMicros {
         UnixMicros(self.floors_us.get(partition as usize).map_or(0, |floor| floor.load(Ordering::SeqCst)))
     }

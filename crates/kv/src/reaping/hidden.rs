@@ -10,6 +10,9 @@ use ombak_types::{BucketProps, Object};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// The versions of a batch that are left, and those that a disk keeps from being replaced.
+pub(super) type LeftAndFailed = (Vec<(Bytes, u64)>, Vec<(Bytes, u64)>);
+
 impl Engine {
     /// Whether every member takes the time from a tombstone before it removes it, and lets a newer
     /// tombstone hide a value. It stays so until a member is known that does not: a node that is
@@ -28,7 +31,7 @@ impl Engine {
 
     /// Whether a reader of the bucket prefers a living value to a newer tombstone, because not all
     /// members take the time from tombstones yet: then a removal may have left the tombstone
-    /// behind. With `last_write_wins` a floor of time does the same.
+    /// behind. With `last_write_wins` a floor of time does the same meanwhile.
     pub(crate) fn prefers_live(&self, props: &BucketProps) -> bool {
         let is_broken = is_broken(BrokenRule::NewerTombstonesHide);
         !props.allow_mult && !props.last_write_wins && (is_broken || !self.takes_times())
@@ -68,13 +71,23 @@ impl Engine {
     }
 
     /// Replaces the values that tombstones hide, and owes the new tombstones to the other primaries
-    /// of the class. Returns the versions of the batch that are left. Blocks.
-    pub(super) fn replace_hidden(self: &Arc<Self>, class: Class, batch: Vec<(Bytes, u64)>) -> Vec<(Bytes, u64)> {
-        let Ok(partition) = self.partitions().find(class.0) else { return batch };
-        let is_left = |(key, digest): &(Bytes, u64)| {
-            is_tombstone(*digest) || !matches!(self.replace_hidden_of(&partition, class.1, key), Ok(true))
-        };
-        batch.into_iter().filter(is_left).collect()
+    /// of the class. Returns the versions of the batch that are left, and those that could not be
+    /// replaced now. Blocks.
+    pub(super) fn replace_hidden(self: &Arc<Self>, class: Class, batch: Vec<(Bytes, u64)>) -> LeftAndFailed {
+        let Ok(partition) = self.partitions().find(class.0) else { return (batch, Vec::new()) };
+        let (mut left, mut failed) = (Vec::new(), Vec::new());
+        for (key, digest) in batch {
+            if is_tombstone(digest) {
+                left.push((key, digest));
+                continue;
+            }
+            match self.replace_hidden_of(&partition, class.1, &key) {
+                Ok(true) => {}
+                Ok(false) => left.push((key, digest)),
+                Err(_) => failed.push((key, digest)),
+            }
+        }
+        (left, failed)
     }
 
     /// Replaces the values of one key, if a tombstone hides them. Returns whether it has.

@@ -72,10 +72,11 @@ impl ReapingRound {
     pub(super) async fn run(self, batch: Vec<(Bytes, u64)>) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
         let (engine, class, given) = (self.engine.clone(), (self.round.partition, self.round.n_val), batch.clone());
-        let left = self.engine.disk_pool.run(move || engine.replace_hidden(class, batch)).await?;
+        let (left, failed) = self.engine.disk_pool.run(move || engine.replace_hidden(class, batch)).await?;
+        outcome.some_stay = !failed.is_empty();
         let (versions, floor) = self.read(&left).await?;
         let is_there = |pair: &(Bytes, u64)| versions.iter().any(|version| version.key == pair.0);
-        outcome.done.extend(given.iter().filter(|pair| !is_there(pair)).cloned());
+        outcome.done.extend(given.iter().filter(|pair| !is_there(pair) && !failed.contains(pair)).cloned());
         let agreed = self.vote(versions, &mut outcome).await?;
         outcome.agreed = agreed.iter().map(|(key, _)| key.clone()).collect();
         let clean = self.ask(agreed, floor, &mut outcome).await?;

@@ -312,17 +312,21 @@ impl MetadataNode {
     }
 
     /// Waits until this node has applied what any member that can be reached has applied, so that a
-    /// caller sees here what it was told by another node.
-    pub async fn catch_up(&self, deadline: Instant) {
+    /// caller sees here what it was told by another node. Returns whether it has, and whether most
+    /// members were reached: then nothing that was decided before the call is missing here.
+    pub async fn catch_up(&self, deadline: Instant) -> bool {
         let limit = deadline.min(self.runtime.now() + self.timing.request_limit);
         let metadata = self.metadata();
         let others = metadata.members().keys().filter(|node| **node != self.me.node);
         let request = Request::Progress { at_least: 0, wait_ms: 0 };
         let answers = join_all(others.map(|node| self.ask(*node, &request, limit))).await;
-        let applied = |answer| if let Some(Response::Progress { applied }) = answer { applied } else { 0 };
-        let newest = answers.into_iter().map(applied).max().unwrap_or(0);
-        // Late: the caller goes on with what is known here.
-        let _ = within(&*self.runtime, Some(limit.max(self.runtime.now())), self.group.wait_applied(newest)).await;
+        let applied = |answer| if let Some(Response::Progress { applied }) = answer { Some(applied) } else { None };
+        let applied: Vec<u64> = answers.into_iter().filter_map(applied).collect();
+        let has_most = (applied.len() + 1) * 2 > metadata.members().len();
+        let newest = applied.into_iter().max().unwrap_or(0);
+        // Late: the caller may go on with what is known here.
+        let limit = limit.max(self.runtime.now());
+        within(&*self.runtime, Some(limit), self.group.wait_applied(newest)).await.is_ok() && has_most
     }
 
     /// Waits until all members that can be reached have applied the command at `index`. Returns the

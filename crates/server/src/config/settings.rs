@@ -235,14 +235,15 @@ fn peer_certificates(from: &Reader<'_>) -> Result<Option<CertificateFiles>, Prob
     }
 }
 
-/// The file with the secret of the cluster. With certificates there is none unless it was asked
-/// for: each node would make a secret of its own.
+/// The addresses of other nodes, of which a new node asks whether their cluster knows it.
 fn peers(from: &Reader<'_>) -> Result<Vec<SocketAddr>, Problem> {
     let address =
         |word: String| word.parse().map_err(|_| Problem::whole(format!("cluster.peers: '{word}' is not an address")));
     from.words("cluster.peers")?.into_iter().map(address).collect()
 }
 
+/// The file with the secret of the cluster. With certificates there is none unless it was asked
+/// for: each node would make a secret of its own.
 fn peer_secret_file(from: &Reader<'_>) -> Result<Option<PathBuf>, Problem> {
     const KEY: &str = "cluster.secret_file";
     let is_set = from.effective().setting(KEY).is_some_and(|setting| setting.origin != super::Origin::Default);

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// What a command that would destroy data asks of the operator.
-const ACCEPT_LOSS: &str = "Wait until 'ombak admin cluster settled' prints TRUE, if the members that have the data can \
-                           come back.\nTo destroy it nevertheless: 'ombak admin cluster commit --accept-loss'.";
+const ACCEPT_LOSS: &str = "If members that have the data can come back, start them, wait until 'ombak admin cluster \
+                           settled' names nothing but the members to be removed, and plan again.\nTo destroy it nevertheless: 'ombak admin cluster commit --accept-loss'.";
 
 /// Carries out commands on a member.
 pub struct MemberAdmin(pub MemberNode);
@@ -160,8 +160,10 @@ async fn plan(member: &MemberNode) -> Result<Value, AdminError> {
     };
     let losses = member.losses(&shown.plan).await.map_err(refused)?;
     let mut text = shown.text();
-    if losses.is_any() {
-        text = format!("{text}{}\n{ACCEPT_LOSS}\n", losses.text());
+    match losses.is_any() {
+        true => text = format!("{text}{}\n{ACCEPT_LOSS}\n", losses.text()),
+        false if losses.untold.is_empty() => {}
+        false => text = format!("{text}{}\n", losses.text()),
     }
     Ok(json!({"plan": shown.plan, "names": shown.names, "losses": losses_json(&losses), "text": text}))
 }
@@ -180,7 +182,7 @@ async fn commit(member: &MemberNode, accept_loss: bool) -> Result<(), AdminError
 
 /// What a plan would destroy; null if that is nothing.
 fn losses_json(losses: &Losses) -> Value {
-    if !losses.is_any() {
+    if !losses.is_any() && losses.untold.is_empty() {
         return Value::Null;
     }
     let classes = losses.partitions.iter().map(|(n_val, partitions)| json!({"n_val": n_val, "partitions": partitions}));
@@ -189,6 +191,7 @@ fn losses_json(losses: &Losses) -> Value {
         "classes": classes.collect::<Vec<_>>(),
         "silent_members": losses.silent,
         "bytes_held_for_others": losses.held_for_others,
+        "partitions_not_looked_at": losses.may_hold_for_others,
         "unreadable_keys": losses.unreadable,
         "members_that_told_nothing": losses.untold,
     })

@@ -12,6 +12,7 @@ pub(super) fn settlement_answer(settlement: &Settlement) -> Value {
         "ring_change": settlement.ring_change.as_ref().map(ring_change_json),
         "unfinished": settlement.unfinished.iter().map(unfinished_json).collect::<Vec<_>>(),
         "members": settlement.members.iter().map(member_json).collect::<Vec<_>>(),
+        "awaits_peers": settlement.awaits,
         "text": text(settlement),
     })
 }
@@ -47,7 +48,9 @@ fn text(settlement: &Settlement) -> String {
         }
         return lines.join("\n");
     }
-    let mut lines = settlement.ring_change.as_ref().map(ring_change_lines).unwrap_or_default();
+    let awaits = |why: &String| format!("this node is new, and serves nobody yet: {why}");
+    let mut lines: Vec<String> = settlement.awaits.iter().map(awaits).collect();
+    lines.extend(settlement.ring_change.as_ref().map(ring_change_lines).unwrap_or_default());
     lines.extend(settlement.unfinished.iter().map(unfinished_line));
     lines.extend(settlement.members.iter().filter(|of| !of.is_settled()).map(member_line));
     lines.extend(reaping);
@@ -120,9 +123,11 @@ mod tests {
             ring_change: Some(change),
             unfinished: vec![Unfinished { member: "c@h".into(), status: MemberStatus::Leaving }],
             members: vec![member(counts), silent, behind],
+            awaits: Some("its peers are silent".into()),
         };
         let answer = settlement_answer(&settlement);
-        let expected = "FALSE The ring changes: 48 of 64 partitions have their new owners, 8 are on their way.
+        let expected = "FALSE this node is new, and serves nobody yet: its peers are silent
+      The ring changes: 48 of 64 partitions have their new owners, 8 are on their way.
       'c@h' leaves, and hands over what it holds
       'a@h': 2 owed marks
       'b@h' does not answer

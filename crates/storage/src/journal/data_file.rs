@@ -164,8 +164,8 @@ impl DataFile {
         StorageError::Damaged { file: self.path(), offset, what }
     }
 
-    /// Whether a merge could do something with the file: a part that cannot be read has nothing
-    /// that must be kept.
+    /// Whether a merge could do something with the file: the part that cannot be read must have
+    /// nothing that has to be kept.
     pub(super) fn can_be_merged(&self) -> bool {
         let has_live = self.counters.live_records.load(Ordering::Acquire) > 0;
         let is_stuck = has_live && self.unmergeable.load(Ordering::Relaxed);

@@ -4,6 +4,7 @@ use super::moving_objects::{all_have, until_at_rest, with_objects};
 use super::*;
 use ombak_kv::NoPart;
 use ombak_metadata::state::MemberStatus;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 fn refuses(node: &MemberNode) -> bool {
     node.kv().no_part() == Some(NoPart::AwaitsPeers)
@@ -13,9 +14,11 @@ fn addresses(nodes: &[MemberNode]) -> Vec<SocketAddr> {
     nodes.iter().map(|node| node.node().listens_on()).collect()
 }
 
-/// An address at which nobody listens.
+/// An address at which nobody listens: no other test uses its host.
 fn nowhere() -> SocketAddr {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
+    static HOSTS: AtomicU8 = AtomicU8::new(1);
+    let host = [127, 0, 251, HOSTS.fetch_add(1, Ordering::Relaxed)];
+    std::net::TcpListener::bind(SocketAddr::from((host, 0))).unwrap().local_addr().unwrap()
 }
 
 /// An empty place for the node with a number, which listens where another one did.
@@ -40,6 +43,7 @@ async fn a_member_whose_directory_is_lost_serves_nobody_and_rejoins_under_its_na
     let place = in_place_of(&places[3], addresses(&nodes));
     let back = start_and_wait_for_answers(&place).await;
     assert!(refuses(&back), "it would answer that nothing is there");
+    assert!(!back.settlement().await.is_settled(), "it knows nothing of the others");
     let why = back.awaits().unwrap();
     assert!(why.contains("member 'node4@test'") && why.contains("cluster rejoin"), "{why}");
     let request = GetRequest { bucket: bucket(), key: "before 0".into(), options: GetOptions::default() };

@@ -9,8 +9,8 @@ use std::io;
 /// Bytes that are read at once.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// How many blocks are skipped at most until the caller has taken them. With more, the disk fails
-/// as a whole.
+/// How many blocks are skipped at most until the caller has taken them. One more ends the scan, and
+/// is among those that the caller takes: the disk fails as a whole.
 const SKIPPED_MAX: usize = 32;
 
 /// One step of a scan.
@@ -155,11 +155,13 @@ impl<'a> Scanner<'a> {
             };
             if let Some(error) = error {
                 part.fill(0);
-                let Some(skipped) = self.unreadable.as_mut().filter(|skipped| skipped.len() < SKIPPED_MAX) else {
-                    // A disk that fails as a whole may take seconds for each block.
-                    return Err(error);
-                };
+                let Some(skipped) = &mut self.unreadable else { return Err(error) };
+                let same = error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
                 skipped.insert(block, error);
+                if skipped.len() > SKIPPED_MAX {
+                    // A disk that fails as a whole may take seconds for each block.
+                    return Err(same);
+                }
             }
             at = stop;
         }

@@ -122,9 +122,10 @@ impl MergeJob {
         let mut scanner = Scanner::skipping_unreadable(&*handle, input.salt, self.offset, end);
         let stop = self.bytes_moved().saturating_add(allowed_bytes);
         while self.bytes_moved() < stop {
-            let scanned = scanner.next().map_err(failed)?;
+            let scanned = scanner.next();
+            // They count also if they have ended the scan.
             core.note_unread_blocks(input, scanner.take_unreadable())?;
-            match scanned {
+            match scanned.map_err(failed)? {
                 None => return Ok(true),
                 Some(Scanned::Damage { offset, length }) => {
                     self.offset = offset + length;

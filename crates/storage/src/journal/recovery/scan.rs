@@ -245,13 +245,16 @@ impl<P: JournalPolicy> Recovery<'_, P> {
 /// for written that never reached the disk, and a later sync leaves them out.
 fn write_again(file: &DataFile, handle: &dyn File, part: Range<u64>) -> Result<(), StorageError> {
     let mut buffer = vec![0; WRITE_AGAIN_BYTES];
-    let mut offset = part.start;
+    let (mut offset, mut is_careful) = (part.start, false);
     while offset < part.end {
-        let wanted = usize::try_from(part.end - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
+        // After an error each block is read alone, so that a bad one hides nothing of the others.
+        let in_block = BLOCK_BYTES - offset % BLOCK_BYTES;
+        let most = if is_careful { in_block as usize } else { buffer.len() };
+        let wanted = usize::try_from(part.end - offset).map_or(most, |left| left.min(most));
         let read = match read_at_twice(handle, &mut buffer[..wanted], offset, ReadMode::Blocking) {
             Ok(0) => break,
-            Err(source) if is_media_error(&source) && wanted as u64 > BLOCK_BYTES => {
-                buffer.truncate(BLOCK_BYTES as usize);
+            Err(source) if is_media_error(&source) && !is_careful => {
+                is_careful = true;
                 continue;
             }
             Err(source) if is_media_error(&source) => {

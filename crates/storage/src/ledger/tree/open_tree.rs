@@ -27,7 +27,7 @@ use std::io::{self, Write as _};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The longest key that the library takes, in bytes.
 pub(in crate::ledger) const KEY_BYTES_MAX: usize = u16::MAX as usize;
@@ -42,6 +42,8 @@ const FIRST_LEVEL_TABLES: u8 = 4;
 /// people.
 const DAMAGE_FILE: &str = "damaged";
 const DAMAGE_FILE_VERSION: u8 = 1;
+/// After how many compactions in a row with a media error the tree counts as damaged.
+const MEDIA_ERRORS_MAX: u32 = 3;
 
 /// The files of a tree, and a value that keeps them in place while it lives.
 pub(crate) type LedgerFiles = (Vec<(PathBuf, CutContent)>, Box<dyn Any + Send>);
@@ -61,6 +63,8 @@ pub(crate) struct Tree {
     /// Bytes of the memory tables that are rotated and not yet on disk.
     rotated_bytes: AtomicU64,
     is_damaged: AtomicBool,
+    /// How many compactions in a row have met a media error.
+    media_errors: AtomicU32,
 }
 
 /// The open snapshots: how many see everything before a sequence number.
@@ -131,6 +135,7 @@ impl Tree {
             written_bytes: AtomicU64::new(0),
             rotated_bytes: AtomicU64::new(0),
             is_damaged: AtomicBool::new(false),
+            media_errors: AtomicU32::new(0),
         })
     }
 
@@ -259,15 +264,22 @@ impl Tree {
         match self.counting_tables(|watermark| self.tree.compact(self.compaction.clone(), watermark)) {
             // The damage is noted. Reads of the damaged part report it.
             Err(StorageError::Damaged { .. }) => return Ok(None),
-            Err(StorageError::Io { source, .. }) if is_media_error(&source) => {
+            Err(StorageError::Io { source, .. }) if self.is_lasting(&source) => {
                 self.note_damage(&source.to_string());
                 return Ok(None);
             }
             result => result?,
         }
+        self.media_errors.store(0, Ordering::Relaxed);
         let after = self.tree.current_version();
         let changed = before.id() != after.id();
         Ok(changed.then(|| compacted(&table_sizes(before.iter_tables()), &table_sizes(after.iter_tables()))).flatten())
+    }
+
+    /// Whether compactions have met nothing but media errors for a while. One alone may be of a
+    /// write, or pass.
+    fn is_lasting(&self, error: &io::Error) -> bool {
+        is_media_error(error) && self.media_errors.fetch_add(1, Ordering::Relaxed) + 1 >= MEDIA_ERRORS_MAX
     }
 
     /// The number of runs of tables in the first level. A read may have to look into each of them.
