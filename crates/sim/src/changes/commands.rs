@@ -231,7 +231,10 @@ pub(super) fn left(cluster: &Cluster) -> Vec<String> {
             let changing = placement.homes().filter(|home| !placement.has_goal(home.home())).count();
             let (version, confirmed) = (placement.version(), member.kv().confirmed_placement());
             let text = format!("placement {version}, confirmed {confirmed}, {changing} homes without the goal");
-            left.push(format!("host {}: {text}", host.0));
+            let report = member.kv().ring_report(confirmed);
+            let cannot = if report.takes_no_copies { ", takes no copies" } else { "" };
+            let (proved, lacking) = (report.proved, report.lacking);
+            left.push(format!("host {}: {text}{cannot}, has proved {proved:?}, lacks {lacking:?}", host.0));
         }
     }
     left
