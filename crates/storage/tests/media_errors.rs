@@ -267,6 +267,31 @@ fn a_merge_goes_on_around_a_bad_sector_and_tells_the_key() {
     }
 }
 
+/// A region of many bad blocks is a disk that fails: the merge must not begin anew for ever.
+#[test]
+fn a_merge_that_meets_more_bad_blocks_than_are_allowed_fails_the_store() {
+    for backend in BACKENDS {
+        let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+        let store = open(backend, &fs, dir.path(), eager());
+        fill(&*store, 0..60);
+        close_file(&*store);
+        // Half of the file is dead, and that half cannot be read.
+        let (path, from) = place_of(&fs, dir.path(), &value(10)[..VALUE_BYTES / 2]);
+        fs.set_unreadable(&path, from..from + 34 * VALUE_BYTES as u64).unwrap();
+        for n in 10..50 {
+            store.delete(&name(n)).unwrap();
+        }
+        close_file(&*store);
+        let failed = (0..50).find_map(|second| {
+            store.maintain(NOW_SECS + second).err();
+            poison(&*store)
+        });
+        let why = failed.unwrap_or_else(|| panic!("{backend}: the store goes on"));
+        assert!(why.contains("more than 32 places could not be read within a minute"), "{backend}: {why}");
+        assert!((50..60).all(|n| !is_unreadable(&*store, n)), "{backend}: what can be read is read");
+    }
+}
+
 /// The merge cannot know whether the bad sector has the tombstone, so the file stays.
 #[test]
 fn a_deleted_key_does_not_come_back_after_a_merge_of_a_file_with_a_bad_sector() {
