@@ -195,6 +195,9 @@ async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Oper
     if clients.cluster.lock().wiring == Wiring::Messages {
         runtime.spawn(Box::pin(Driver::new(world, &clients.cluster).run()));
     }
+    if FaultKind::are_extra_in(seed) {
+        runtime.spawn(Box::pin(nemesis.clone().run_extra(seed)));
+    }
     runtime.spawn(Box::pin(operator.clone().watch()));
     let still = left.clone();
     runtime.spawn(Box::pin(operator.clone().run(seed, move || still.load(Ordering::SeqCst) == 0)));

@@ -96,6 +96,12 @@ fn a_not_found_of_a_filling_replica_is_found() {
 }
 
 #[test]
+fn a_lost_tail_that_is_not_noticed_is_found() {
+    let violation = found_by_a_seed(BrokenRule::LostTailsAreNoticed, 4);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
 fn an_answer_that_raises_no_fence_is_found() {
     let violation = found_by_a_seed(BrokenRule::AnswersRaiseFences, 3);
     assert!(violation.contains("older than a tombstone"), "{violation}");
