@@ -58,21 +58,9 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// All kinds.
-    pub const ALL: [Self; 16] = {
-        let mut all = [Self::BadSector; 16];
-        all[15] = Self::Remount;
-        let mut at = 0;
-        while at < Self::AT_RANDOM.len() {
-            all[at] = Self::AT_RANDOM[at];
-            at += 1;
-        }
-        all
-    };
-
     /// The kinds of which each strike picks one. Kinds that came later have random numbers of their
     /// own (`bad_sectors`, `run_extra`), so that earlier seeds stay what they are.
-    pub const AT_RANDOM: [Self; 14] = [
+    const AT_RANDOM: [Self; 14] = [
         Self::Kill,
         Self::PowerLoss,
         Self::LostDisk,
@@ -89,18 +77,17 @@ impl FaultKind {
         Self::FalseSuspicion,
     ];
 
-    /// The kinds that some seeds have besides, each by random numbers of its own. So the histories of
-    /// the other seeds stay what they were.
-    pub const EXTRA: [Self; 1] = [Self::Remount];
+    /// The kinds that some seeds have besides.
+    const EXTRA: [Self; 2] = [Self::BadSector, Self::Remount];
 
-    /// Whether a seed has extra faults.
+    /// Whether a seed has remounts.
     pub(crate) const fn are_extra_in(seed: u64) -> bool {
         seed % 8 == 4
     }
 
     /// All kinds.
     pub fn all() -> impl Iterator<Item = Self> {
-        Self::COMMON.into_iter().chain(Self::EXTRA)
+        Self::AT_RANDOM.into_iter().chain(Self::EXTRA)
     }
 }
 

@@ -135,6 +135,16 @@ fn primaries_that_check_no_absence_are_found() {
 }
 
 #[test]
+fn a_living_value_that_is_preferred_to_a_newer_tombstone_is_found() {
+    let _ = found_as(BrokenRule::NewerTombstonesHide, "beside a newer deletion", 1);
+}
+
+#[test]
+fn a_hidden_value_that_stays_is_found() {
+    let _ = found_as(BrokenRule::HiddenValuesAreReplaced, "beside a newer deletion", 1);
+}
+
+#[test]
 fn a_changing_home_that_reaps_is_found() {
     let violation = found_by_a_seed(BrokenRule::ChangingHomesReapNothing, 3);
     assert!(violation.contains("its home is changing"), "{violation}");

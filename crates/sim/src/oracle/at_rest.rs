@@ -107,6 +107,11 @@ impl Oracle {
         if let Some(token) = lost {
             self.broken(Violation::Lost { key: key.to_string(), token, copies: shown(&all) });
         }
+        let is_newest_only = matches!(key.kind.merging, Merging::Single | Merging::LastWriteWins);
+        let hides_values = |copy: &DiskCopy| matches!(copy, DiskCopy::Version { hides_values: true, .. });
+        if is_newest_only && copies.values().any(hides_values) {
+            self.broken(Violation::NotDeleted { key: key.to_string(), copies: shown(&all) });
+        }
         if matches!(key.kind.merging, Merging::LastWriteWins | Merging::WriteOnce) {
             return;
         }

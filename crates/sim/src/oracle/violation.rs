@@ -27,6 +27,14 @@ pub enum Violation {
         /// What the disks have.
         copies: String,
     },
+    /// A newer deletion has not replaced a value of a bucket without siblings at the end.
+    #[error("{key}: a value is still beside a newer deletion after healing: {copies}")]
+    NotDeleted {
+        /// The key.
+        key: String,
+        /// What the disks have.
+        copies: String,
+    },
     /// The replicas of a key differ at the end.
     #[error("{key}: the replicas differ after healing: {copies}")]
     Unequal {
