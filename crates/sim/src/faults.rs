@@ -27,6 +27,8 @@ pub(crate) const JUMP_US: i64 = 7_200_000_000;
 
 /// The pause between two extra faults in milliseconds.
 const EXTRA_PAUSE_MS: std::ops::Range<u64> = 500..4_000;
+/// How many there are at most. A node fills after each of them, and a run has to get on.
+const EXTRA_MAX: u32 = 8;
 /// Distinguishes the random numbers of extra faults from all others of a seed.
 const EXTRA_STREAM: u64 = 0x6578_7472_6120_6661;
 
@@ -183,11 +185,11 @@ impl Nemesis {
         }
     }
 
-    /// Makes the extra faults of a seed until faults come and go no more.
+    /// Makes the extra faults of a seed, unless faults come and go no more.
     pub(crate) async fn run_extra(self, seed: u64) {
         let mut random = Random::new(seed ^ EXTRA_STREAM);
         let runtime = self.world.runtime(OUTSIDE);
-        loop {
+        for _ in 0..EXTRA_MAX {
             runtime.sleep(Duration::from_millis(random.within(EXTRA_PAUSE_MS))).await;
             if self.has_healed() {
                 return;
