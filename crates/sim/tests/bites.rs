@@ -136,12 +136,22 @@ fn primaries_that_check_no_absence_are_found() {
 
 #[test]
 fn a_living_value_that_is_preferred_to_a_newer_tombstone_is_found() {
-    let _ = found_as(BrokenRule::NewerTombstonesHide, "beside a newer deletion", 1);
+    let _ = found_as(BrokenRule::NewerTombstonesHide, "beside a newer deletion", 148);
 }
 
 #[test]
 fn a_hidden_value_that_stays_is_found() {
-    let _ = found_as(BrokenRule::HiddenValuesAreReplaced, "beside a newer deletion", 1);
+    let _ = found_as(BrokenRule::HiddenValuesAreReplaced, "beside a newer deletion", 148);
+}
+
+#[test]
+fn a_tombstone_that_is_removed_with_its_time_is_found() {
+    let _ = found_as(BrokenRule::TombstonesLoseTheirTimes, "still has its time", 3);
+}
+
+#[test]
+fn a_bad_sector_that_nothing_repairs_is_found() {
+    let _ = found_as(BrokenRule::MediaErrorsAreRepaired, "members still change", 4);
 }
 
 #[test]
