@@ -31,7 +31,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz soak soak-cluster soak-upgrade soak-load clean-cache
+.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,12 +95,12 @@ bench-instructions: PROGRAMS ?= $(CARGO_TARGET_DIR)/release/ombak
 bench-instructions: ## count the instructions of gets and puts with callgrind, for PROGRAMS="before after"
 	benches/instructions.py $(PROGRAMS)
 
-bench-instructions: PROGRAMS ?= $(CARGO_TARGET_DIR)/release/ombak
-bench-instructions: ## count the instructions of gets and puts with callgrind, for PROGRAMS="before after"
-	benches/instructions.py $(PROGRAMS)
-
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
+
+asan: ## run the tests of unsafe code under AddressSanitizer, in a target directory of their own
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/asan cargo test --locked --package ombak-storage \
+		--target $(shell rustc --print host-tuple) --lib append_marks
 
 soak: ## run the crash tests for about an hour: CRASH_POINTS (1000000) and HISTORIES (10000) of stores, SOAK_ROUNDS (10) times the node crashes of `make test`, and SIM_SEEDS (20000) seeds of the simulator
 	OMBAK_CRASH_POINTS=$(CRASH_POINTS) OMBAK_HISTORIES=$(HISTORIES) OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \

@@ -132,6 +132,7 @@ fn store(number: usize, counter: NodeCounter) -> ReplicaStore {
         key: key(number),
         head: head.into(),
         body: object.siblings[0].value.clone(),
+        stored_secs: None,
         kind: StoreKind { dvv: true, values: 0 },
         mode: StoreMode::Merge,
         noted: Some(counter),

@@ -32,6 +32,7 @@ fn store(cluster: &Cluster, key: &str, value: &str) -> ReplicaStore {
         key: storage_key(key),
         head: head.into(),
         body: object.siblings[0].value.clone(),
+        stored_secs: None,
         kind: StoreKind { dvv: true, values: 0 },
         mode: StoreMode::Merge,
         noted: Some(cluster.node(1).kv().counter()),

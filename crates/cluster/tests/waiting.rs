@@ -93,6 +93,7 @@ async fn a_request_to_a_node_with_a_slow_disk_keeps_its_time() {
         key: storage_key("slow"),
         head: head.into(),
         body: object.siblings[0].value.clone(),
+        stored_secs: None,
         kind: StoreKind { dvv: true, values: 0 },
         mode: StoreMode::Merge,
         noted: Some(cluster.node(1).kv().counter()),

@@ -23,6 +23,12 @@ pub enum BrokenRule {
     HintsGoByClass,
     /// 2: the "not found" of a replica that may lack something counts.
     FillingReplicasProveNoAbsence,
+    /// A store that lost what was not synced is noticed, also if its machine ran on (§1).
+    #[cfg_attr(
+        not(feature = "deliberate-faults"),
+        allow(dead_code, reason = "the simulator breaks it when it opens the stores")
+    )]
+    LostTailsAreNoticed,
     /// What a filling node has stored since it was compared with a primary is owed to that primary
     /// (§1).
     FillingNodesPassOn,

@@ -426,3 +426,44 @@ fn crc32(bytes: &[u8]) -> u32 {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & 0_u32.wrapping_sub(crc & 1)))
     })
 }
+
+/// A file system that shut itself down and was mounted again has lost what was not synced, and the
+/// machine ran on. Neither the boot id nor any file shows it; the append marks in memory do.
+#[test]
+fn writes_that_a_file_system_loses_while_the_machine_runs_on_are_noticed() {
+    for (backend, marks) in [("bitcask", "/dev/shm"), ("leveled", "/dev/shm"), ("bitcask", "")] {
+        let home = Home::new(&format!("storage_backend = {backend}\nappend_marks_dir = {marks}"));
+        let node = home.start();
+        let put = |value: &str| {
+            let answer = ask(&node, "PUT", "/buckets/b/keys/k", "Content-Type: text/plain\r\n", value);
+            assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+        };
+        put("synced");
+        let deadline = Instant::now() + DEADLINE;
+        // The first sync of a file gives it this name.
+        let synced = loop {
+            let files = content(&home.data().join(backend)).into_keys();
+            if let Some(path) = files.into_iter().find(|path| path.extension().is_some_and(|ext| ext == "data")) {
+                break path;
+            }
+            assert!(Instant::now() < deadline, "{backend}: the file is not synced");
+            pause(Duration::from_millis(20));
+        };
+        let kept = fs::metadata(&synced).unwrap().len();
+        put("not synced");
+        node.kill();
+        let file = File::options().write(true).open(&synced).unwrap();
+        assert!(file.metadata().unwrap().len() > kept);
+        file.set_len(kept).unwrap();
+        let node = home.start();
+        let answer = ask(&node, "GET", "/buckets/b/keys/k", "", "");
+        assert!(answer.ends_with("\r\n\r\nsynced"), "{answer}");
+        let noticed = home.logged("ERROR").iter().filter(|line| line.contains("are missing")).count();
+        assert_eq!(noticed, usize::from(!marks.is_empty()), "{backend}, {marks}");
+        node.kill();
+        let node = home.start();
+        node.stop();
+        let noticed = home.logged("ERROR").iter().filter(|line| line.contains("are missing")).count();
+        assert_eq!(noticed, usize::from(!marks.is_empty()), "{backend}, {marks}: a kill has lost nothing");
+    }
+}

@@ -401,7 +401,10 @@ impl Cluster {
                 let merge = MergeConfig { check_interval_secs: 5, ..MergeConfig::default() };
                 let config = JournalConfig { sync, merge, file_bytes_max: FILE_BYTES_MAX, ..JournalConfig::default() };
                 let factory = BitcaskFactory::new(node.disks.stores.clone(), STORES_DIR, config);
-                Arc::new(factory.map_err(|e| no_start(host, e))?)
+                let factory = factory.map_err(|e| no_start(host, e))?;
+                // Without the marks, a store trusts the boot id of its machine alone.
+                let marks = node.disks.append_marks.clone();
+                Arc::new(factory.with_append_marks(Some(marks).filter(|_| !is_broken(BrokenRule::LostTailsAreNoticed))))
             }
         };
         let opened = Arc::<WatchedStores>::default();
@@ -458,7 +461,8 @@ impl Cluster {
     }
 
     /// Ends the process of a node. `loss` says what becomes of what was not synced:
-    /// [`Loss::Nothing`] kills only the process, everything else cuts the power of the machine.
+    /// [`Loss::Nothing`] kills only the process. A remount kills it, too, and its file systems lose what
+    /// was not synced. Everything else cuts the power of the machine.
     pub fn stop(&mut self, host: HostId, loss: Loss) {
         self.count_repairs(host);
         let node = self.node_mut(host);
@@ -466,7 +470,7 @@ impl Cluster {
         node.disks = node.disks.restart(loss);
         node.stores = None;
         let running = (node.kv.take(), node.member.take());
-        self.network.process_ended(host, loss == Loss::Nothing);
+        self.network.process_ended(host, !loss.ends_machine());
         self.world.kill(host);
         self.wires.detach(host);
         self.witness.process_ended(host);

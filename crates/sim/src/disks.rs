@@ -1,6 +1,8 @@
-//! The disks of one host, and what is lost with them.
+//! The disks of one host, what the machine remembers of them, and what is lost with either.
 
+use crate::cluster::RING_SIZE;
 use crate::world::HostRuntime;
+use ombak_storage::AppendMarks;
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
 use std::io;
@@ -18,6 +20,8 @@ pub struct Disks {
     pub node: Arc<FaultyFs>,
     /// The disk with the stores.
     pub stores: Arc<FaultyFs>,
+    /// How far the stores have come, in the memory of the machine.
+    pub append_marks: Arc<AppendMarks>,
 }
 
 impl Disks {
@@ -26,12 +30,15 @@ impl Disks {
         Self {
             node: FaultyFs::on_machine(seed, machine.clone()),
             stores: FaultyFs::on_machine(seed ^ 1, machine.clone()),
+            append_marks: AppendMarks::in_memory(RING_SIZE),
         }
     }
 
     /// The disks as the next process finds them. Nothing is written to the old ones any more.
     pub fn restart(&self, loss: Loss) -> Self {
-        Self { node: self.node.restart(loss), stores: self.stores.restart(loss) }
+        let append_marks =
+            if loss.ends_machine() { AppendMarks::in_memory(RING_SIZE) } else { self.append_marks.clone() };
+        Self { node: self.node.restart(loss), stores: self.stores.restart(loss), append_marks }
     }
 
     /// Replaces the disk of the stores by an empty one.

@@ -25,6 +25,13 @@ const AT_ONCE: usize = 3;
 /// How far a clock jumps, in microseconds.
 pub(crate) const JUMP_US: i64 = 7_200_000_000;
 
+/// The pause between two extra faults in milliseconds.
+const EXTRA_PAUSE_MS: std::ops::Range<u64> = 500..4_000;
+/// How many there are at most. A node fills after each of them, and a run has to get on.
+const EXTRA_MAX: u32 = 8;
+/// Distinguishes the random numbers of extra faults from all others of a seed.
+const EXTRA_STREAM: u64 = 0x6578_7472_6120_6661;
+
 /// How many of 1,000 messages straggle also without a fault.
 const STRAGGLING_ALWAYS: u64 = 10;
 /// How many reads clients do when a node has started that lacks something.
@@ -49,22 +56,12 @@ pub enum FaultKind {
     Stragglers,
     FalseSuspicion,
     BadSector,
+    Remount,
 }
 
 impl FaultKind {
-    /// All kinds.
-    pub const ALL: [Self; 15] = {
-        let mut all = [Self::BadSector; 15];
-        let mut at = 0;
-        while at < Self::AT_RANDOM.len() {
-            all[at] = Self::AT_RANDOM[at];
-            at += 1;
-        }
-        all
-    };
-
     /// The kinds of which each strike picks one. Kinds that came later have random numbers of their
-    /// own (`bad_sectors`), so that earlier seeds stay what they are.
+    /// own (`bad_sectors`, `run_extra`), so that earlier seeds stay what they are.
     const AT_RANDOM: [Self; 14] = [
         Self::Kill,
         Self::PowerLoss,
@@ -81,12 +78,27 @@ impl FaultKind {
         Self::Stragglers,
         Self::FalseSuspicion,
     ];
+
+    /// The kinds that some seeds have besides.
+    const EXTRA: [Self; 2] = [Self::BadSector, Self::Remount];
+
+    /// Whether a seed has remounts.
+    pub(crate) const fn are_extra_in(seed: u64) -> bool {
+        seed % 8 == 4
+    }
+
+    /// All kinds.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::AT_RANDOM.into_iter().chain(Self::EXTRA)
+    }
 }
 
 /// A fault that lasts.
 #[derive(Clone, Debug)]
 pub(crate) enum Lasting {
     Down(HostId),
+    /// Its process ended, and its file systems lost what was not synced while the machine ran on.
+    Remounted(HostId),
     Paused(HostId),
     /// Nothing passes from the first hosts to the second ones.
     Cut(Vec<HostId>, Vec<HostId>),
@@ -164,18 +176,35 @@ impl Nemesis {
         let runtime = self.world.runtime(OUTSIDE);
         let mut random = self.world.fork_random();
         while self.state.lock().lasting.len() < AT_ONCE {
-            self.strike(&mut random);
+            self.strike_any(&mut random);
         }
         while !is_over() {
             let pause_ms = random.within(0..PAUSE_MS_MAX);
             runtime.sleep(Duration::from_millis(pause_ms)).await;
-            self.strike(&mut random);
+            self.strike_any(&mut random);
         }
     }
 
-    /// Lets one fault begin, and schedules its end.
-    fn strike(&self, random: &mut Random) {
+    /// Makes the extra faults of a seed, unless faults come and go no more.
+    pub(crate) async fn run_extra(self, seed: u64) {
+        let mut random = Random::new(seed ^ EXTRA_STREAM);
+        let runtime = self.world.runtime(OUTSIDE);
+        for _ in 0..EXTRA_MAX {
+            runtime.sleep(Duration::from_millis(random.within(EXTRA_PAUSE_MS))).await;
+            if self.has_healed() {
+                return;
+            }
+            self.strike(FaultKind::Remount, &mut random);
+        }
+    }
+
+    fn strike_any(&self, random: &mut Random) {
         let kind = *random.pick(self.kinds);
+        self.strike(kind, random);
+    }
+
+    /// Lets one fault begin, and schedules its end.
+    fn strike(&self, kind: FaultKind, random: &mut Random) {
         let Some(lasting) = self.begin(kind, random) else { return };
         let number = self.count(kind);
         {
@@ -245,6 +274,11 @@ impl Nemesis {
                 let host = self.take_host(random)?;
                 self.stop(host, if random.chance(50) { Loss::Some } else { Loss::Everything }, false);
                 Lasting::Down(host)
+            }
+            FaultKind::Remount => {
+                let host = self.take_host(random)?;
+                self.stop(host, if random.chance(50) { Loss::PartialRemount } else { Loss::Remount }, false);
+                Lasting::Remounted(host)
             }
             FaultKind::LostDisk => {
                 if std::mem::replace(&mut self.state.lock().has_lost_disk, true) {
@@ -395,6 +429,14 @@ impl Nemesis {
                 self.start(host).await;
                 self.state.lock().busy.remove(&host);
             }
+            Lasting::Remounted(host) => {
+                self.start(host).await;
+                // It is asked at once, whether or not it knows what it lacks.
+                if self.cluster.lock().node(host).standing == Standing::Member {
+                    *self.rush.lock() = Rush { left: RUSH_READS, host };
+                }
+                self.state.lock().busy.remove(&host);
+            }
             Lasting::Paused(host) => {
                 self.world.resume(host);
                 self.state.lock().busy.remove(&host);
@@ -450,6 +492,7 @@ impl Nemesis {
                     Lasting::Stragglers(_)
                     | Lasting::Suspects(..)
                     | Lasting::Down(_)
+                    | Lasting::Remounted(_)
                     | Lasting::Paused(_)
                     | Lasting::Doubled
                     | Lasting::Full(_)

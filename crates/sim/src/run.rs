@@ -139,6 +139,9 @@ fn run_in_world(seed: u64, made: &Made) -> Report {
     let machines = Machines { nodes, spares: SPARES, wiring, backends };
     let oracle = Arc::<Mutex<Oracle>>::default();
     let witness = oracle.lock().witness.clone();
+    if wiring == Wiring::Messages {
+        witness.expect_timeless_removals();
+    }
     clients::all_keys().for_each(|key| witness.know(key));
     let cluster = Arc::new(Mutex::new(Cluster::new(&world, machines, made, witness)));
     let nemesis = Nemesis::new(&world, &cluster, &oracle);
@@ -194,6 +197,9 @@ async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Oper
     }
     if clients.cluster.lock().wiring == Wiring::Messages {
         runtime.spawn(Box::pin(Driver::new(world, &clients.cluster).run()));
+    }
+    if FaultKind::are_extra_in(seed) {
+        runtime.spawn(Box::pin(nemesis.clone().run_extra(seed)));
     }
     runtime.spawn(Box::pin(operator.clone().watch()));
     let still = left.clone();

@@ -77,7 +77,9 @@ pub(crate) async fn read_what_is_unreadable(clients: &Clients) {
     }
 }
 
-/// Reads the keys whose replicas differ or cannot be read. Returns whether there are any.
+/// Reads the keys whose replicas differ or cannot be read, or have a value that a newer deletion
+/// hides: a node that was started anew learns of such a value from a read. Returns whether there
+/// are any.
 async fn read_what_differs(clients: &Clients) -> bool {
     let runtime = clients.world.runtime(OUTSIDE);
     for round in 0..READ_ROUNDS {
@@ -86,8 +88,12 @@ async fn read_what_differs(clients: &Clients) -> bool {
             let differs = |key: &Key| {
                 let owners = cluster.owners_of(key);
                 let unreadable = oracle.unreadable(&cluster, *key);
-                let is_whole = owners.iter().all(|owner| !unreadable.contains(owner));
-                (!is_whole || !oracle.are_equal(&cluster, *key, &owners)).then(|| owners.first().copied())?
+                // Others ask a replica for its head alone, which may well be readable.
+                let through = owners.iter().find(|owner| unreadable.contains(owner));
+                let is_at_rest = through.is_none()
+                    && oracle.are_equal(&cluster, *key, &owners)
+                    && !oracle.hides_values(&cluster, *key, &owners);
+                (!is_at_rest).then(|| through.or(owners.first()).copied())?
             };
             oracle.keys().into_iter().filter_map(|key| Some((key, differs(&key)?))).collect()
         };

@@ -96,6 +96,12 @@ fn a_not_found_of_a_filling_replica_is_found() {
 }
 
 #[test]
+fn a_lost_tail_that_is_not_noticed_is_found() {
+    let violation = found_by_a_seed(BrokenRule::LostTailsAreNoticed, 4);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
 fn an_answer_that_raises_no_fence_is_found() {
     let violation = found_by_a_seed(BrokenRule::AnswersRaiseFences, 3);
     assert!(violation.contains("older than a tombstone"), "{violation}");
@@ -126,6 +132,26 @@ fn primaries_that_check_no_condition_are_found() {
 #[test]
 fn primaries_that_check_no_absence_are_found() {
     let _ = found_as(BrokenRule::PrimariesCheckConditions, "for a key without a value", 21);
+}
+
+#[test]
+fn a_living_value_that_is_preferred_to_a_newer_tombstone_is_found() {
+    let _ = found_as(BrokenRule::NewerTombstonesHide, "beside a newer deletion", 148);
+}
+
+#[test]
+fn a_hidden_value_that_stays_is_found() {
+    let _ = found_as(BrokenRule::HiddenValuesAreReplaced, "beside a newer deletion", 148);
+}
+
+#[test]
+fn a_tombstone_that_is_removed_with_its_time_is_found() {
+    let _ = found_as(BrokenRule::TombstonesLoseTheirTimes, "still has its time", 3);
+}
+
+#[test]
+fn a_bad_sector_that_nothing_repairs_is_found() {
+    let _ = found_as(BrokenRule::MediaErrorsAreRepaired, "members still change", 4);
 }
 
 #[test]

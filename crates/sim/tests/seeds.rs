@@ -56,7 +56,7 @@ fn no_seed_breaks_a_rule() {
     if only.is_some() {
         println!("{:#?}", reports[0]);
     }
-    let mut counts: BTreeMap<String, u64> = FaultKind::ALL.iter().map(|kind| (format!("fault {kind:?}"), 0)).collect();
+    let mut counts: BTreeMap<String, u64> = FaultKind::all().map(|kind| (format!("fault {kind:?}"), 0)).collect();
     let mut broken = Vec::new();
     for report in &reports {
         let seed = report.seed;

@@ -6,6 +6,7 @@
 //!         2 head only       digest u64, varint seq, head: all that is left
 //!         4 object          digest u64, varint seq, object
 //! fields  1 outdated        varint lineage, varint number of the replica's placement
+//!         128 stored        varint, Unix seconds at which the object was stored; with an object only
 //!
 //! store reply = version u8, outcome u8, varint boot, varint counter, fields
 //! outcome 0 stored          then digest u64 behind the fields
@@ -17,10 +18,11 @@
 //!         2 digest          varint, of what an outdated replica holds; with 1 only
 //! ```
 //!
-//! Nodes without placements get none of these fields, and not outcome 3. Only a node that knows
+//! Nodes without placements get none of the fields 1 and 2, and not outcome 3. Field 128 may be
+//! skipped. Only a node that knows
 //! data types gets outcome 4, because it is an answer to an addition.
 
-use super::fields::{Field, read_fields};
+use super::fields::{Field, OPTIONAL_FROM, read_fields};
 use super::reader::{Malformed, Reader};
 use super::writer::Writer;
 use bytes::Bytes;
@@ -46,6 +48,7 @@ mod outcome {
 mod tag {
     pub const OUTDATED: u8 = 1;
     pub const DIGEST: u8 = 2;
+    pub const STORED_SECS: u8 = super::OPTIONAL_FROM;
 }
 
 /// Encodes what a replica found.
@@ -60,8 +63,11 @@ pub fn encode_read_reply(reply: &ReadReply) -> Body {
     out.u8(part | if *full { flag::FULL } else { 0 });
     put_counter(*counter, &mut out);
     put_outdated(*outdated, &mut out);
+    if let Some(Stored { body: Some(_), stored_secs: Some(secs), .. }) = version {
+        out.number_field(tag::STORED_SECS, u64::from(*secs));
+    }
     out.end_fields();
-    let Some(Stored { head, body, digest, seq }) = version else { return out.finish() };
+    let Some(Stored { head, body, digest, seq, stored_secs: _ }) = version else { return out.finish() };
     out.u64(*digest);
     out.varint(*seq);
     match body {
@@ -75,8 +81,14 @@ pub fn decode_read_reply(message: &Bytes) -> Result<ReadReply, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let flags = reader.u8()?;
     let (full, counter) = (flags & flag::FULL != 0, counter(&mut reader)?);
-    let mut outdated = None;
-    read_fields(&mut reader, |tag, content| read_outdated(tag, content, &mut outdated))?;
+    let (mut outdated, mut stored_secs) = (None, None);
+    read_fields(&mut reader, |tag, content| {
+        if tag == tag::STORED_SECS {
+            stored_secs = Some(content.varint32()?);
+            return Ok(Field::Read);
+        }
+        read_outdated(tag, content, &mut outdated)
+    })?;
     let part = flags & !flag::FULL;
     if part == 0 {
         reader.end()?;
@@ -91,7 +103,7 @@ pub fn decode_read_reply(message: &Bytes) -> Result<ReadReply, Malformed> {
         }
         _ => return Err(Malformed("a flag is not known")),
     };
-    Ok(ReadReply { version: Some(Stored { head, body, digest, seq }), full, outdated, counter })
+    Ok(ReadReply { version: Some(Stored { head, body, digest, seq, stored_secs }), full, outdated, counter })
 }
 
 /// Encodes what a replica has done with a version.

@@ -73,7 +73,7 @@ pub fn encode_promise_reply(reply: &PromiseReply) -> Body {
         out.numbers_field(tag::OUTDATED, &[*lineage, *number]);
     }
     out.end_fields();
-    let Some(Stored { head, body: _, digest, seq }) = version else { return out.finish() };
+    let Some(Stored { head, body: _, digest, seq, stored_secs: _ }) = version else { return out.finish() };
     out.u64(*digest);
     out.varint(*seq);
     out.finish_with(head)
@@ -103,7 +103,7 @@ pub fn decode_promise_reply(message: &Bytes) -> Result<PromiseReply, Malformed> 
         return Ok(PromiseReply { version: None, full, outdated, outbid, counter });
     }
     let (digest, seq) = (reader.u64()?, reader.varint()?);
-    let version = Some(Stored { head: reader.rest()?, body: None, digest, seq });
+    let version = Some(Stored { head: reader.rest()?, body: None, digest, seq, stored_secs: None });
     Ok(PromiseReply { version, full, outdated, outbid, counter })
 }
 

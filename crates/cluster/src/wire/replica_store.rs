@@ -7,10 +7,11 @@
 //!         2 expected clock               a clock as clients get it
 //!         3 kind of value                varint, not 0
 //!         4 ballot                       varint stamp, varint operation; with 2 only
+//!         128 time of storing            varint, Unix seconds
 //! ```
 
 use super::NO_RING;
-use super::fields::{Field, read_fields};
+use super::fields::{Field, OPTIONAL_FROM, read_fields};
 use super::reader::{Malformed, Reader};
 use super::writer::Writer;
 use bytes::Bytes;
@@ -33,11 +34,14 @@ mod tag {
     pub const EXPECTED: u8 = 2;
     pub const VALUES: u8 = 3;
     pub const BALLOT: u8 = 4;
+    /// A node that does not know it counts the age from the arrival.
+    pub const STORED_SECS: u8 = super::OPTIONAL_FROM;
 }
 
 /// Encodes a store. Its deadline and its ring travel in the header of the transport.
 pub fn encode_replica_store(store: &ReplicaStore) -> Body {
-    let ReplicaStore { partition, n, ring: _, key, head, body, kind, mode, noted, synced, deadline: _ } = store;
+    let ReplicaStore { partition, n, ring: _, key, head, body, .. } = store;
+    let ReplicaStore { stored_secs, kind, mode, noted, synced, deadline: _, .. } = store;
     let StoreKind { dvv, values } = kind;
     let flags = [
         (*dvv, flag::DVV),
@@ -62,6 +66,9 @@ pub fn encode_replica_store(store: &ReplicaStore) -> Body {
     if let StoreMode::IfExpected { expected: _, ballot } = mode {
         out.numbers_field(tag::BALLOT, &[ballot.stamp.0, ballot.operation]);
     }
+    if let Some(secs) = stored_secs {
+        out.number_field(tag::STORED_SECS, u64::from(*secs));
+    }
     out.end_fields();
     out.finish_with_object(head, body)
 }
@@ -77,6 +84,7 @@ pub fn decode_replica_store(message: &Bytes) -> Result<ReplicaStore, Malformed> 
     let has = |bit: u8| flags & bit != 0;
     let (partition, n, key) = (reader.varint32()?, reader.varint32()?, reader.bytes()?);
     let (mut noted, mut values, mut expected, mut ballot) = (None, 0, None::<VectorClock>, None);
+    let mut stored_secs = None;
     read_fields(&mut reader, |tag, content| {
         match tag {
             tag::NOTED => noted = Some(NodeCounter { boot: content.varint()?, counter: content.varint()? }),
@@ -90,6 +98,7 @@ pub fn decode_replica_store(message: &Bytes) -> Result<ReplicaStore, Malformed> 
             tag::VALUES => {
                 values = u16::try_from(content.varint()?).map_err(|_| Malformed("a number is too large"))?;
             }
+            tag::STORED_SECS => stored_secs = Some(content.varint32()?),
             _ => return Ok(Field::Unknown),
         }
         Ok(Field::Read)
@@ -103,5 +112,6 @@ pub fn decode_replica_store(message: &Bytes) -> Result<ReplicaStore, Malformed> 
     };
     let (head, body) = reader.object()?;
     let (kind, synced) = (StoreKind { dvv: has(flag::DVV), values }, has(flag::SYNCED));
-    Ok(ReplicaStore { partition, n, ring: NO_RING, key, head, body, kind, mode, noted, synced, deadline: None })
+    let (ring, deadline) = (NO_RING, None);
+    Ok(ReplicaStore { partition, n, ring, key, head, body, stored_secs, kind, mode, noted, synced, deadline })
 }

@@ -380,6 +380,7 @@ mod tests {
             key: body.clone(),
             head: Bytes::from_static(b"head"),
             body,
+            stored_secs: None,
             kind: StoreKind { dvv: true, values: 0 },
             ring: RingVersion::first(0),
             mode: StoreMode::Merge,

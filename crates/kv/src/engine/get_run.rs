@@ -12,7 +12,7 @@ use super::stored_form::StoredForm;
 use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, Lack};
 use crate::interface::GetReply;
 use crate::names::Printable;
-use crate::partition::is_tombstone;
+use crate::partition::{digest as digest_of, is_tombstone};
 use crate::replica::{
     Begun, NodeCounter, ReadReply, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome,
     StoreReply, Target,
@@ -110,6 +110,8 @@ pub(super) struct GetRun {
     /// The replica that is asked for the whole object at once, and what it has answered.
     whole_from: Option<usize>,
     whole: Option<(Bytes, u64)>,
+    /// The digests of the whole versions that replicas have answered, and when they were stored.
+    stored: SmallVec<[(u64, Option<u32>); 3]>,
     /// Counts the run after its client was answered.
     repairing: Option<RepairingRead>,
 }
@@ -139,6 +141,7 @@ impl GetRun {
             has_replied: false,
             whole_from: None,
             whole: None,
+            stored: SmallVec::new(),
             repairing: None,
         });
         run.execute(first);
@@ -257,7 +260,8 @@ impl GetRun {
                 }
                 GetAction::Repair { replica, object, lack } => {
                     if self.may_repair() {
-                        self.repair(replica, &StoredForm::of(&object), lack);
+                        let stored_secs = self.stored_secs(digest_of(&object));
+                        self.repair(replica, &StoredForm::of(&object), stored_secs, lack);
                     } else {
                         self.engine.stats.read_repair_skipped();
                     }
@@ -311,7 +315,7 @@ impl GetRun {
     }
 
     fn decode(&mut self, replica: usize, reply: ReadReply, ask: Ask) -> Result<Answer, Error> {
-        let Some(Stored { head, body, digest, .. }) = reply.version else {
+        let Some(Stored { head, body, digest, seq: _, stored_secs }) = reply.version else {
             return Ok(Answer::NotFound { full: reply.full });
         };
         // Mostly the replicas agree. An equal head need not be decoded again.
@@ -327,6 +331,7 @@ impl GetRun {
                 if self.whole_from == Some(replica) {
                     self.whole = Some((head, digest));
                 }
+                self.stored.push((digest, stored_secs));
                 Answer::Object(object, digest)
             }
         })
@@ -352,7 +357,18 @@ impl GetRun {
         }
     }
 
-    fn repair(&mut self, replica: usize, version: &StoredForm, lack: Lack) {
+    /// When a version that is made of the answers was stored. Of equal copies the oldest time counts,
+    /// and of different versions the newest.
+    fn stored_secs(&self, digest: u64) -> Option<u32> {
+        let of_equal = self.stored.iter().filter(|(of, _)| *of == digest);
+        match of_equal.clone().next() {
+            Some(_) => of_equal.filter_map(|(_, secs)| *secs).min(),
+            // Where one of them is not known, neither is the newest.
+            None => self.stored.iter().map(|(_, secs)| *secs).collect::<Option<Vec<u32>>>()?.into_iter().max(),
+        }
+    }
+
+    fn repair(&mut self, replica: usize, version: &StoredForm, stored_secs: Option<u32>, lack: Lack) {
         let (key, target) = (&self.key, &self.targets[replica]);
         self.engine.stats.read_repair(match lack {
             Lack::Missing => ReadRepair::PrimaryNotFound,
@@ -369,6 +385,7 @@ impl GetRun {
             key: key.key.clone(),
             head: version.head.clone(),
             body: version.body.clone(),
+            stored_secs,
             kind: key.kind,
             mode: if lack == Lack::Unreadable { StoreMode::ReplaceUnreadable } else { StoreMode::Merge },
             noted: target.noted,

@@ -301,6 +301,8 @@ impl PutRun {
             key: version.key.clone(),
             head: version.form.head.clone(),
             body: version.form.body.clone(),
+            // It is new.
+            stored_secs: None,
             kind: version.kind,
             mode: match expected {
                 Some((clock, ballot)) => StoreMode::IfExpected { expected: clock.clone(), ballot: *ballot },
@@ -381,7 +383,8 @@ impl PutRun {
             }
             let body = again.body.unwrap_or_default();
             let _held = HeldBytes::count(&engine, (again.head.len() + body.len()) as u64);
-            client.store(ReplicaStore { head: again.head, body, mode, ..store }).await
+            let stored_secs = again.stored_secs;
+            client.store(ReplicaStore { head: again.head, body, stored_secs, mode, ..store }).await
         };
         self.pending.push(sent, Box::pin(again));
     }

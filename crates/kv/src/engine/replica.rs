@@ -92,7 +92,7 @@ impl Engine {
         let partition = self.partitions.find(store.partition).map_err(ombak_types::Error::from)?;
         let incoming = stored_object::decode(&store.head, Some(&store.body)).map_err(ombak_types::Error::from)?;
         let deadline = Deadline::at_time(store.deadline, &*self.config.runtime);
-        let rules = MergeRules { now: self.now(), deadline: Some(deadline) };
+        let rules = MergeRules { now: self.now(), stored_secs: store.stored_secs, deadline: Some(deadline) };
         let mut locked = match store.mode {
             StoreMode::ReplaceUnreadable => partition.lock_to_repair(&store.key, &incoming.clock, access)?,
             StoreMode::Merge | StoreMode::Add | StoreMode::IfExpected { .. } => partition.lock(&store.key, access)?,

@@ -11,6 +11,7 @@
 
 use super::locked::{Locked, Written, already_stored, append, write_failed, write_of};
 use super::partition::Partition;
+use super::rules::age_from_secs;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Growth, ValueKind};
@@ -177,7 +178,7 @@ impl Locked<'_> {
             return self.fold(kind, Grown { object, kept_bytes, added }, rules, now);
         }
         let body: &[&[u8]] = &[&added];
-        let write = write_of(&object, key, (&head, body), digest, now);
+        let write = write_of(&object, key, (&head, body), digest, age_from_secs(now));
         let appended = partition.store().extend(&write, kept_bytes, self.access.read_mode());
         let appended = appended.map_err(|e| write_failed(partition, key, e))?;
         partition.tell(key, self.old().as_ref(), Some(&object), appended.seq);
@@ -200,7 +201,7 @@ impl Locked<'_> {
             sibling.value = [present.unwrap_or_default(), &added].concat().into();
             *sibling = kind.fold(std::mem::take(sibling))?;
         }
-        let written = append(self.partition, self.key, object, self.replaced(), rules, now)?;
+        let written = append(self.partition, self.key, object, self.replaced(), rules, age_from_secs(now))?;
         Ok(Written { addition: Some(added), ..written })
     }
 }

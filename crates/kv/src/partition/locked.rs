@@ -2,6 +2,7 @@
 
 use super::merge_timer::MergeTimer;
 use super::partition::{Current, Partition, has_summary};
+use super::rules::age_from_secs;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{ValueKind, unite_values};
@@ -40,6 +41,8 @@ pub struct Locked<'a> {
     replaces_unreadable: bool,
     /// The position of `local` in the store's append order; 0 when there is no version.
     pub(super) local_seq: u64,
+    /// The time from which the age of `local` counts, if it is known: it comes with the values.
+    local_stored_secs: Option<u32>,
     pub(super) access: Access,
 }
 
@@ -81,6 +84,7 @@ impl<'a> Locked<'a> {
             unreadable: None,
             replaces_unreadable: false,
             local_seq,
+            local_stored_secs: None,
             access,
         }
     }
@@ -133,8 +137,12 @@ impl<'a> Locked<'a> {
     /// Loads all values of the current version, which an operation may change.
     pub fn load(&mut self) -> Result<(), Failure> {
         if !self.is_whole && self.local.is_some() {
-            let whole = self.partition.get(self.key, self.access);
-            self.local = whole.inspect_err(|e| self.partition.note_unreadable(e))?;
+            let (partition, key) = (self.partition, self.key);
+            let decode =
+                |found: &Stored| -> Result<_, Failure> { Ok((partition.decode(key, found)?, found.stored_secs)) };
+            let whole = partition.read(key, self.access).and_then(|found| found.as_ref().map(decode).transpose());
+            let whole = whole.inspect_err(|e| partition.note_unreadable(e))?;
+            (self.local, self.local_stored_secs) = whole.map_or((None, None), |(local, at)| (Some(local), at));
             self.is_whole = true;
         }
         Ok(())
@@ -157,7 +165,7 @@ impl<'a> Locked<'a> {
         if let Some(kind) = rules.values.filter(|_| !incoming.is_deleted()) {
             let object = operate(kind, partition, self.local, incoming, rules, now)?;
             check_siblings(&object, self.key, rules)?;
-            return append(partition, self.key, object, replaced, Some(rules), rules.now);
+            return append(partition, self.key, object, replaced, Some(rules), rules.age_from_secs());
         }
         let actor = partition.actors.actor_for_event(local_clock, &incoming.clock, partition.floor());
         let mut local = self.local;
@@ -176,13 +184,16 @@ impl<'a> Locked<'a> {
         let combined_in = timer.map(MergeTimer::stop);
         object.clock.prune(&rules.pruning(), now);
         check_siblings(&object, self.key, rules)?;
-        let written = append(partition, self.key, object, replaced, Some(rules), rules.now)?;
+        let written = append(partition, self.key, object, replaced, Some(rules), rules.age_from_secs())?;
         Ok(Written { combined_in, ..written })
     }
 
     /// Merges a copy from another place by clock alone ([`Object::merge`]), and stores the result
     /// if it is new. The caller calls [`Self::load_for`] first. Past the deadline nothing is
     /// stored.
+    ///
+    /// A copy that is stored has the age that it had where it comes from, and what is made of two
+    /// versions the age of the younger one. So a copy of a copy is no younger than the first.
     pub fn merge(mut self, incoming: Object, rules: &MergeRules<'_>) -> Result<Written, Failure> {
         let (partition, local_clock) = (self.partition, self.local.as_ref().map(|l| &l.clock));
         if partition.actors.has_forgotten_event(local_clock, &incoming.clock) {
@@ -196,7 +207,7 @@ impl<'a> Locked<'a> {
         }
         let replaced = self.replaced();
         let Some(mut local) = self.local else {
-            return store_copy(partition, self.key, incoming, replaced, rules);
+            return store_copy(partition, self.key, incoming, replaced, rules, rules.age_from_secs());
         };
         // A version that replaces the local one is no merge, and needs no look at the clock.
         let may_combine = is_seen || !incoming.clock.descends(&local.clock);
@@ -209,7 +220,12 @@ impl<'a> Locked<'a> {
         if merged == Merged::KeptLocal {
             return already_stored(partition, self.key, local, self.local_seq);
         }
-        let written = store_copy(partition, self.key, local, replaced, rules)?;
+        let of_local = || self.local_stored_secs.unwrap_or_else(|| age_from_secs(rules.now));
+        let age_from_secs = match merged {
+            Merged::Combined => rules.age_from_secs().max(of_local()),
+            Merged::TookIncoming | Merged::KeptLocal => rules.age_from_secs(),
+        };
+        let written = store_copy(partition, self.key, local, replaced, rules, age_from_secs)?;
         Ok(Written { combined_in, ..written })
     }
 
@@ -239,7 +255,8 @@ impl<'a> Locked<'a> {
     pub(crate) fn take_back(self, expected: u64, now: UnixMicros) -> Result<Option<Written>, Failure> {
         let Some(found) = self.set_aside(expected)? else { return Ok(None) };
         let object = self.partition.decode(self.key, &found)?;
-        append(self.partition, self.key, object, self.replaced(), None, now).map(Some)
+        let age_from_secs = found.stored_secs.unwrap_or_else(|| age_from_secs(now));
+        append(self.partition, self.key, object, self.replaced(), None, age_from_secs).map(Some)
     }
 
     /// Removes a version that is set aside. Returns whether it was still there. Blocks.
@@ -332,10 +349,11 @@ fn store_copy(
     mut object: Object,
     replaced: Replaced,
     rules: &MergeRules<'_>,
+    age_from_secs: u32,
 ) -> Result<Written, Failure> {
     unite_values(partition.kinds(), &mut object);
     rules.begin(key)?;
-    append(partition, key, object, replaced, None, rules.now)
+    append(partition, key, object, replaced, None, age_from_secs)
 }
 
 /// The object after an operation: the values of the kind that the local copy has are merged into
@@ -390,14 +408,15 @@ fn operate(
 }
 
 /// Appends a version. The limits apply to clients' writes (`rules`), not to versions that other
-/// nodes have already accepted.
+/// nodes have already accepted. `age_from_secs` is the time from which the age of the version counts,
+/// in Unix seconds.
 pub(super) fn append(
     partition: &Partition,
     key: &[u8],
     object: Object,
     replaced: Replaced,
     rules: Option<&WriteRules<'_>>,
-    now: UnixMicros,
+    age_from_secs: u32,
 ) -> Result<Written, Failure> {
     let Replaced { old, is_grown } = replaced;
     let digest = digest(&object);
@@ -409,7 +428,7 @@ pub(super) fn append(
             check_size(head.len() as u64 + object.value_bytes(), key, rules)?;
         }
         let body: SmallVec<[&[u8]; 4]> = object.siblings.iter().map(|s| &s.value[..]).collect();
-        let write = write_of(&object, key, (head, &body), digest, now);
+        let write = write_of(&object, key, (head, &body), digest, age_from_secs);
         let store = partition.store();
         let put = if is_grown { store.put_over_extended(&write) } else { store.put(&write) };
         put.map_err(|e| write_failed(partition, key, e))
@@ -424,9 +443,8 @@ pub(super) fn write_of<'a>(
     key: &'a [u8],
     (head, body): (&'a [u8], &'a [&'a [u8]]),
     digest: u64,
-    now: UnixMicros,
+    tstamp_secs: u32,
 ) -> Write<'a> {
-    let tstamp_secs = u32::try_from(now.secs()).unwrap_or(u32::MAX);
     let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
     Write { key, head, body, digest, tstamp_secs, expires_secs: expires_secs(object), has_terms }
 }

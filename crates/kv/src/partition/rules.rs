@@ -30,11 +30,21 @@ pub struct WriteRules<'a> {
 pub struct MergeRules<'a> {
     /// The time of the wall clock.
     pub now: UnixMicros,
+    /// Unix seconds at which the version was stored in the place that it comes from. `None`: its age
+    /// counts from its arrival here.
+    pub stored_secs: Option<u32>,
     /// The deadline by which the write must begin; `None` means that there is no deadline.
     pub(crate) deadline: Option<Deadline<'a>>,
 }
 
 impl MergeRules<'_> {
+    /// The time from which the age of the version counts. A clock that is ahead elsewhere makes
+    /// nothing younger than its arrival.
+    pub(super) fn age_from_secs(&self) -> u32 {
+        let now = age_from_secs(self.now);
+        self.stored_secs.map_or(now, |stored| stored.min(now))
+    }
+
     /// Begins the write of a storage key. Called under the key's lock, immediately before a copy is
     /// stored.
     pub(super) fn begin(&self, key: &[u8]) -> Result<(), Error> {
@@ -42,14 +52,24 @@ impl MergeRules<'_> {
     }
 }
 
+/// The time from which the age of a version counts that is stored now, in Unix seconds.
+pub(super) fn age_from_secs(now: UnixMicros) -> u32 {
+    u32::try_from(now.secs()).unwrap_or(u32::MAX)
+}
+
 impl<'a> WriteRules<'a> {
     /// The same rules for a version that is merged by clock alone.
     pub fn merging(&self) -> MergeRules<'a> {
-        MergeRules { now: self.now, deadline: self.deadline }
+        MergeRules { now: self.now, stored_secs: None, deadline: self.deadline }
     }
 }
 
 impl WriteRules<'_> {
+    /// The time from which the age of a new version counts.
+    pub(super) fn age_from_secs(&self) -> u32 {
+        age_from_secs(self.now)
+    }
+
     /// Whether a coordinator keeps only the new value.
     pub fn newest_only(&self) -> bool {
         self.values.is_none() && self.props.is_newest_only()

@@ -2,6 +2,7 @@
 //! (docs/design/replication.md §6).
 
 use super::locked::{Locked, Written, append};
+use super::rules::age_from_secs;
 use super::{Access, Failure};
 use crate::interface::PutCondition;
 use ombak_types::time::UnixMicros;
@@ -33,7 +34,8 @@ impl Locked<'_> {
         }
         raise_fence();
         object.take_times_of_tombstones();
-        append(partition, key, object, self.replaced(), None, now).map(Some)
+        let age_from_secs = found.stored_secs.unwrap_or_else(|| age_from_secs(now));
+        append(partition, key, object, self.replaced(), None, age_from_secs).map(Some)
     }
 
     /// Writes the tombstone that hides the values beside it anew, as a coordinator does: it gets an
@@ -49,6 +51,6 @@ impl Locked<'_> {
         let dot = Some(clock.increment(&actor, now));
         let meta = Metadata { dot, ..hiding };
         let object = Object { clock, siblings: vec![Sibling { value: bytes::Bytes::new(), meta }] };
-        append(partition, key, object, replaced, None, now).map(Some)
+        append(partition, key, object, replaced, None, age_from_secs(now)).map(Some)
     }
 }

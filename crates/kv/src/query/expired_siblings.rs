@@ -121,7 +121,7 @@ mod tests {
             if self.is_lost {
                 return Err(StorageError::Damaged { file: "1.data".into(), offset: 7, what: "the file is missing" });
             }
-            Ok(Some(Stored { head: self.head.clone(), body: None, digest: 0, seq: 0 }))
+            Ok(Some(Stored { head: self.head.clone(), body: None, digest: 0, seq: 0, stored_secs: None }))
         }
     }
 

@@ -250,6 +250,7 @@ async fn push(engine: &Arc<Engine>, round: Round, node: NodeId, key: Bytes) -> R
         key,
         head: found.head,
         body: found.body.unwrap_or_default(),
+        stored_secs: found.stored_secs,
         kind: StoreKind { dvv, values: 0 },
         mode: StoreMode::Merge,
         noted,

@@ -99,6 +99,9 @@ pub struct ReplicaStore {
     pub head: Bytes,
     /// The version: the values.
     pub body: Bytes,
+    /// Unix seconds at which the version was stored first, for expiry by age. `None` for a version
+    /// that is new, and where it is not known: then the age counts from the arrival.
+    pub stored_secs: Option<u32>,
     /// What is known about the bucket.
     pub kind: StoreKind,
     /// Whether it is merged in any case.

@@ -237,6 +237,7 @@ fn read_chunk(
             key,
             head: found.head,
             body,
+            stored_secs: found.stored_secs,
             kind: StoreKind { dvv, values: 0 },
             mode: StoreMode::Merge,
             noted,

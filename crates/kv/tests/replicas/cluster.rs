@@ -270,6 +270,7 @@ impl Cluster {
             key: storage_key.clone().into(),
             head: found.head,
             body: found.body.unwrap(),
+            stored_secs: None,
             kind: StoreKind { dvv: true, values: 0 },
             mode: StoreMode::Merge,
             noted: Some(noted),

@@ -91,6 +91,7 @@ impl Changing {
                 key: storage_key.clone(),
                 head: found.head,
                 body: found.body.unwrap(),
+                stored_secs: None,
                 kind: StoreKind { dvv: true, values: 0 },
                 mode: StoreMode::Merge,
                 noted: Some(noted),

@@ -402,6 +402,7 @@ impl Cluster {
             key: storage_key.into(),
             head: head.into(),
             body: object.siblings[0].value.clone(),
+            stored_secs: None,
             kind: StoreKind::default(),
             mode: StoreMode::Merge,
             noted: Some(self.kv(node).counter()),

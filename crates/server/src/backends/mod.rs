@@ -19,9 +19,10 @@ use ombak_kv::{BackendChoice, head_terms, is_tombstone};
 use ombak_storage::fs::{FileSystem, RealFs, SlowFs};
 use ombak_storage::verify::{StoreKind, StoreRootConfig};
 use ombak_storage::{
-    BackendFactory, BitcaskFactory, InventoryConfig, JournalConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
-    MemoryFactory, MultiFactory, StorageError, check_root,
+    AppendMarks, BackendFactory, BitcaskFactory, InventoryConfig, JournalConfig, LeveldbFactory, LeveledFactory,
+    MemoryConfig, MemoryFactory, MultiFactory, StorageError, check_root,
 };
+use std::io;
 use std::sync::Arc;
 
 /// The stores that a node serves from.
@@ -101,19 +102,34 @@ fn open_several(multi: &MultiSettings, inventories: &Inventories) -> Result<Stor
 fn bitcask(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
     let (fs, journal) = (file_system(disk), starting_now(&disk.journal));
     let factory = BitcaskFactory::with_terms(fs, &disk.data_root, journal, &disk.ledger, head_terms())?;
-    Ok(Arc::new(factory.with_inventory(inventory)))
+    Ok(Arc::new(factory.with_inventory(inventory).with_append_marks(append_marks(disk))))
 }
 
 fn leveled(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
     let (fs, journal) = (file_system(disk), starting_now(&disk.journal));
     let factory = LeveledFactory::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
-    Ok(Arc::new(factory.with_inventory(inventory)))
+    Ok(Arc::new(factory.with_inventory(inventory).with_append_marks(append_marks(disk))))
 }
 
 fn leveldb(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
     let (fs, journal) = (file_system(disk), starting_now(&disk.journal));
     let factory = LeveldbFactory::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
-    Ok(Arc::new(factory.with_inventory(inventory)))
+    Ok(Arc::new(factory.with_inventory(inventory).with_append_marks(append_marks(disk))))
+}
+
+/// The append marks of a root of stores, which exists. Without them a start trusts the boot id of
+/// the machine alone, so a failure is only a warning.
+pub fn append_marks(disk: &DiskSettings) -> Option<Arc<AppendMarks>> {
+    let dir = disk.append_marks_dir.as_ref()?;
+    let Ok(Some(os_boot_id)) = RealFs.os_boot_id() else { return None };
+    let marks = AppendMarks::open(dir, &disk.data_root, disk.partitions, os_boot_id);
+    let failed = |error: &io::Error| {
+        tracing::warn!(
+            dir = %dir.display(), root = %disk.data_root.display(), %error,
+            "append_marks_dir cannot be used: a start will not notice writes that a file system loses while the machine runs on"
+        );
+    };
+    marks.inspect_err(failed).ok()
 }
 
 fn file_system(disk: &DiskSettings) -> Arc<dyn FileSystem> {

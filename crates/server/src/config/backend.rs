@@ -40,6 +40,10 @@ pub struct DiskSettings {
     pub ledger: LedgerConfig,
     /// The file that slows the disk down in tests, unless the key is not set.
     pub delay_file: Option<PathBuf>,
+    /// The directory in memory for the append marks of the stores, unless the key is empty.
+    pub append_marks_dir: Option<PathBuf>,
+    /// The number of partitions of the node's ring.
+    pub partitions: u32,
 }
 
 /// Several backends at once, with the rules that choose one for each bucket.

@@ -164,7 +164,12 @@ fn disk(
         Some(Value::Text(path)) => Some(path.into()),
         _ => None,
     };
-    Ok(DiskSettings { data_root, data_root_key: from.key(data_root_key), journal, ledger, delay_file })
+    let append_marks_dir = match from.optional("append_marks_dir") {
+        Some(Value::Text(path)) if !path.is_empty() => Some(path.into()),
+        _ => None,
+    };
+    let (partitions, data_root_key) = (from.count("ring_size")?, from.key(data_root_key));
+    Ok(DiskSettings { data_root, data_root_key, journal, ledger, delay_file, append_marks_dir, partitions })
 }
 
 /// The compression that a word stands for. Riak's `native` compression (zlib) is zstd here, which

@@ -1,7 +1,7 @@
 //! Runs an examination: from the options of the command line to the stores and the report.
 
 use super::report::{Report, StoreReport};
-use crate::backends::{Inventories, store_root_config, stores_file};
+use crate::backends::{Inventories, append_marks, store_root_config, stores_file};
 use crate::config::{BackendSettings, DiskSettings, Effective, Settings};
 use crate::import::Checkpoint;
 use crate::node::lock::DataDirLock;
@@ -42,9 +42,9 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     let mut opened = match &options.backend {
         Some(name) => {
             let backend = BackendSettings::named(effective, name).map_err(|problem| problem.to_string())?;
-            open(&[(name, &backend)], &inventories)?
+            open(&[(name, &backend)], &inventories, options.repair)?
         }
-        None => open(&settings.backend.stores(), &inventories)?,
+        None => open(&settings.backend.stores(), &inventories, options.repair)?,
     };
     let interrupted = interrupt_flag()?;
     let bytes = opened.iter().map(|store| bytes_of(&store.root)).sum::<Result<u64, String>>()?;
@@ -67,13 +67,15 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     })
 }
 
-fn open(stores: &[(&str, &BackendSettings)], inventories: &Inventories) -> Result<Vec<Opened>, String> {
+fn open(stores: &[(&str, &BackendSettings)], inventories: &Inventories, repair: bool) -> Result<Vec<Opened>, String> {
     let mut opened = Vec::new();
     for (name, settings) in stores {
-        let Some(DiskSettings { data_root, .. }) = settings.disk() else { continue };
+        let Some(disk @ DiskSettings { data_root, .. }) = settings.disk() else { continue };
         let Some(config) = store_root_config(settings, inventories.of(data_root)) else { continue };
         let root = StoreRoot::open(Arc::new(RealFs), data_root, config).map_err(|e| e.to_string())?;
         let Some(root) = root else { continue };
+        // A repair starts the stores, so it must not hide from the next start what is missing.
+        let root = root.with_append_marks(Some(disk).filter(|_| repair).and_then(append_marks));
         let (name, backend) = ((*name).to_owned(), root.kind().name());
         let report = StoreReport { name, backend, data_root: data_root.clone(), ..StoreReport::default() };
         opened.push(Opened { root, report });

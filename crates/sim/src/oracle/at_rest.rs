@@ -90,6 +90,15 @@ impl Oracle {
         digests.all(|digest| Some(digest) == first)
     }
 
+    /// Whether an owner has a value beside a newer deletion, in a bucket without siblings.
+    pub fn hides_values(&self, cluster: &Cluster, key: Key, owners: &[HostId]) -> bool {
+        let is_newest_only = matches!(key.kind.merging, Merging::Single | Merging::LastWriteWins);
+        let hides = |(host, copy): (HostId, DiskCopy)| {
+            owners.contains(&host) && matches!(copy, DiskCopy::Version { hides_values: true, .. })
+        };
+        is_newest_only && self.copies(cluster, key).into_iter().any(hides)
+    }
+
     /// Checks what must be true of a key after healing.
     pub fn check_healed(&mut self, cluster: &Cluster, key: Key, owners: &[HostId]) {
         self.check(cluster, key);
@@ -100,12 +109,21 @@ impl Oracle {
             self.broken(Violation::Unequal { key: key.to_string(), copies: shown(&all) });
             return;
         }
+        let lasting = &self.unreadable(cluster, key) - &self.irreplaceable(cluster, key, owners);
+        if let Some(host) = lasting.iter().find(|host| owners.contains(host)) {
+            let (key, host, copies) = (key.to_string(), host.0, shown(&all));
+            self.broken(Violation::NotRepaired { key, host, copies });
+            return;
+        }
         let history = self.history(key).clone();
         let is_readable = |copy: &&DiskCopy| !matches!(copy, DiskCopy::Unreadable);
         let Some(copy) = copies.values().find(is_readable) else { return };
         let lost = history.promised().find(|token| !is_held(&history, *token, &copies, key, Evidence::Possible));
         if let Some(token) = lost {
             self.broken(Violation::Lost { key: key.to_string(), token, copies: shown(&all) });
+        }
+        if self.hides_values(cluster, key, owners) {
+            self.broken(Violation::NotDeleted { key: key.to_string(), copies: shown(&all) });
         }
         if matches!(key.kind.merging, Merging::LastWriteWins | Merging::WriteOnce) {
             return;

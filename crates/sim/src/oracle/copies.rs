@@ -38,6 +38,8 @@ pub enum DiskCopy {
         is_synced: bool,
         /// Whether it is a tombstone that has lost its time (docs/design/replication.md §6).
         is_timeless: bool,
+        /// Whether its newest part is a tombstone, and values are beside it.
+        hides_values: bool,
         /// What is wrong with it, if anything is.
         fault: Option<String>,
     },
@@ -78,7 +80,17 @@ fn decode(stored: &Stored, is_synced: bool) -> DiskCopy {
     let (tokens, fault) = tokens_of(&object);
     let Seen { clock, events, .. } = seen_in(&object);
     let is_timeless = object.is_deleted() && !object.has_timed_tombstone();
-    DiskCopy::Version { events, clock, tokens, digest: stored.digest, is_synced, is_timeless, fault }
+    let hides_values = hides_values(&object);
+    DiskCopy::Version { events, clock, tokens, digest: stored.digest, is_synced, is_timeless, hides_values, fault }
+}
+
+/// Whether a tombstone is newer than all values of an object.
+fn hides_values(object: &Object) -> bool {
+    let newest = |is_deleted: bool| {
+        let times = object.siblings.iter().filter(|s| s.meta.deleted == is_deleted).map(|s| s.meta.last_modified);
+        times.max()
+    };
+    matches!((newest(true), newest(false)), (Some(deletion), Some(value)) if deletion > value)
 }
 
 /// What a version has seen and holds.

@@ -27,6 +27,24 @@ pub enum Violation {
         /// What the disks have.
         copies: String,
     },
+    /// A newer deletion has not replaced a value of a bucket without siblings at the end.
+    #[error("{key}: a value is still beside a newer deletion after healing: {copies}")]
+    NotDeleted {
+        /// The key.
+        key: String,
+        /// What the disks have.
+        copies: String,
+    },
+    /// A primary cannot read its copy at the end, although another one has what the copy held.
+    #[error("{key}: host {host} still cannot read its copy, which others could repair: {copies}")]
+    NotRepaired {
+        /// The key.
+        key: String,
+        /// The number of the host.
+        host: usize,
+        /// What the disks have.
+        copies: String,
+    },
     /// The replicas of a key differ at the end.
     #[error("{key}: the replicas differ after healing: {copies}")]
     Unequal {

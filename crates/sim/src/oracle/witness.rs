@@ -75,6 +75,9 @@ struct Roles {
 pub(super) struct State {
     keys: BTreeMap<Vec<u8>, Key>,
     stores: BTreeMap<HostId, Arc<WatchedStores>>,
+    /// Whether every node takes the time from a tombstone first, from its start on. A member does so
+    /// when it has heard from all others that they can.
+    times_are_taken: bool,
     /// The engines that run.
     pub(super) engines: BTreeMap<HostId, Kv>,
     pub(super) nodes: BTreeMap<NodeId, HostId>,
@@ -130,6 +133,11 @@ pub(crate) struct HostWitness {
 }
 
 impl Witness {
+    /// Every node takes the time from a tombstone before it removes it.
+    pub(crate) fn expect_timeless_removals(&self) {
+        self.0.lock().times_are_taken = true;
+    }
+
     /// A process begins, with these stores.
     pub(crate) fn process_begins(&self, host: HostId, stores: Arc<WatchedStores>) {
         let mut state = self.0.lock();
@@ -402,7 +410,7 @@ impl State {
             let is_first = !self.reaped.get(&key).is_some_and(|reaped| reaped.contains(&clock));
             let problem = is_first.then(|| others.iter().find_map(|other| hinders_reap(&clock, other))).flatten();
             self.reaped.entry(key).or_default().push(clock);
-            problem
+            problem.or_else(|| hides_later_values(old).filter(|_| self.times_are_taken))
         } else {
             (counts.hand_backs, counts.hand_backs_in_faults) =
                 (counts.hand_backs + 1, counts.hand_backs_in_faults + in_faults);
@@ -458,6 +466,13 @@ fn hinders_reap(tombstone: &Clock, (host, is_owner, copy): &(HostId, bool, DiskC
         }
         (DiskCopy::Version { .. }, _) => None,
     }
+}
+
+/// Why a tombstone must not be removed yet: a primary that misses the removal would keep it with its
+/// time, and it would hide a later value of a clock that is behind (§6).
+fn hides_later_values(tombstone: &Object) -> Option<String> {
+    let has_time = tombstone.is_deleted() && tombstone.has_timed_tombstone();
+    has_time.then(|| "the tombstone still has its time".to_owned())
 }
 
 /// Why a copy for others must not be removed: every primary has it on its disk, or something newer.

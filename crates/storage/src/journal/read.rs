@@ -75,8 +75,9 @@ pub(super) fn read_record(
         }
     };
     let RecordHeader { tstamp_secs, expires_secs, has_terms, .. } = header;
+    let head = bytes.slice(head_start..meta_len);
     Ok(Read {
-        stored: Stored { head: bytes.slice(head_start..meta_len), body, digest: header.digest, seq: entry.seq },
+        stored: Stored { head, body, digest: header.digest, seq: entry.seq, stored_secs: Some(tstamp_secs) },
         attrs: Some(WriteAttrs { tstamp_secs, expires_secs, has_terms }),
     })
 }

@@ -93,7 +93,8 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
     ) -> Result<Option<FoldEntry>, StorageError> {
         let IndexAnswer { entry, head, body, attrs } = found;
         let whole = |head, body| {
-            let stored = Stored { head, body, digest: entry.digest, seq: entry.seq };
+            let stored_secs = attrs.map(|attrs| attrs.tstamp_secs);
+            let stored = Stored { head, body, digest: entry.digest, seq: entry.seq, stored_secs };
             Some(Read { stored, attrs })
         };
         let read = match (detail, head, body) {

@@ -42,6 +42,8 @@ pub(super) struct Entry {
     pub(super) digest: u64,
     /// Unix seconds; 0: never.
     pub(super) expires_secs: u32,
+    /// Unix seconds of the write.
+    tstamp_secs: u32,
     head_len: u32,
     has_terms: bool,
     /// Head and body together.
@@ -61,7 +63,8 @@ impl Entry {
     pub(super) fn stored(&self, with_body: bool) -> Stored {
         let head_len = self.head_len as usize;
         let body = with_body.then(|| self.block.slice(head_len..));
-        Stored { head: self.block.slice(..head_len), body, digest: self.digest, seq: self.seq }
+        let (head, stored_secs) = (self.block.slice(..head_len), Some(self.tstamp_secs));
+        Stored { head, body, digest: self.digest, seq: self.seq, stored_secs }
     }
 
     fn cost_bytes(&self, key: &[u8]) -> u64 {
@@ -270,6 +273,7 @@ impl Backend for MemoryStore {
             seq,
             digest: write.digest,
             expires_secs: self.expires_at(write),
+            tstamp_secs: write.tstamp_secs,
             head_len,
             has_terms: write.has_terms,
             block,

@@ -56,7 +56,8 @@ fn the_bytes_of_this_version_stay() {
     let directory = Directory { generation: 258, parts: 2, bytes: 1027 };
     let head = directory.head_record(b"head");
     assert_eq!(head, b"\x50\x01\0\0\0\0\0\0\x01\x02\0\0\0\x02\0\0\0\0\0\0\x04\x03head");
-    let stored = |head: &[u8]| Stored { head: Bytes::copy_from_slice(head), body: None, digest: 0, seq: 1 };
+    let stored =
+        |head: &[u8]| Stored { head: Bytes::copy_from_slice(head), body: None, digest: 0, seq: 1, stored_secs: None };
     let Ok(Found::Parted(found, read)) = Found::of(stored(&head)) else { panic!("it has parts") };
     assert_eq!((&found.head[..], read), (&b"head"[..], directory));
     for unknown in [&b"\x50\x02"[..], &b"\x50"[..], &head[..20]] {

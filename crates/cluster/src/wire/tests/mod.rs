@@ -130,12 +130,13 @@ prop_compose! {
     fn store()(
         (partition, n) in any::<(u32, u32)>(),
         (key, head, body) in (some_bytes(), some_bytes(), some_bytes()),
-        (dvv, values, synced) in any::<(bool, u16, bool)>(),
+        (dvv, values, synced, stored_secs) in any::<(bool, u16, bool, Option<u32>)>(),
         mode in mode(),
         noted in prop::option::of(counter()),
     ) -> ReplicaStore {
         let kind = StoreKind { dvv, values };
-        ReplicaStore { partition, n, ring: NO_RING, key, head, body, kind, mode, noted, synced, deadline: None }
+        let (ring, deadline) = (NO_RING, None);
+        ReplicaStore { partition, n, ring, key, head, body, stored_secs, kind, mode, noted, synced, deadline }
     }
 }
 
@@ -164,7 +165,7 @@ prop_compose! {
         outbid in prop::option::of(any::<u64>().prop_map(UnixMicros)),
     ) -> PromiseReply {
         let ReadReply { version, full, outdated, counter } = found;
-        let version = version.map(|stored| Stored { body: None, ..stored });
+        let version = version.map(|stored| Stored { body: None, stored_secs: None, ..stored });
         PromiseReply { version, full, outdated, outbid, counter }
     }
 }
@@ -200,11 +201,44 @@ prop_compose! {
 }
 
 fn found() -> impl Strategy<Value = ReadReply> {
-    let version = (some_bytes(), prop::option::of(some_bytes()), any::<(u64, u64)>())
-        .prop_map(|(head, body, (digest, seq))| Stored { head, body, digest, seq });
+    let version = (some_bytes(), prop::option::of(some_bytes()), any::<(u64, u64, Option<u32>)>()).prop_map(
+        |(head, body, (digest, seq, secs))| {
+            // The time travels with the values.
+            let stored_secs = secs.filter(|_| body.is_some());
+            Stored { head, body, digest, seq, stored_secs }
+        },
+    );
     let outdated = prop::option::of(placement_version());
     (prop::option::of(version), any::<bool>(), outdated, counter())
         .prop_map(|(version, full, outdated, counter)| ReadReply { version, full, outdated, counter })
+}
+
+/// A node of an earlier version skips the time at which a version was stored.
+#[test]
+fn the_time_of_storing_may_be_skipped() {
+    assert!(fields::OPTIONAL_FROM <= 128);
+    let (key, head, body) = ("key".into(), "head".into(), "body".into());
+    let (kind, mode) = (StoreKind::default(), StoreMode::Merge);
+    let store = ReplicaStore {
+        partition: 0,
+        n: 3,
+        ring: NO_RING,
+        key,
+        head,
+        body,
+        stored_secs: Some(300),
+        kind,
+        mode,
+        noted: None,
+        synced: false,
+        deadline: None,
+    };
+    let bytes = bytes_of(&encode_replica_store(&store));
+    let field = [128, 2, 0xac, 2];
+    let at = bytes.windows(4).position(|part| part == field).expect("the field is there, as an optional one");
+    let without = [&bytes[..at], &bytes[at + 4..]].concat();
+    let aged_anew = decode_replica_store(&without.into()).unwrap();
+    assert_eq!((aged_anew.stored_secs, aged_anew.body), (None, store.body));
 }
 
 fn failure_kind() -> impl Strategy<Value = StoreFailureKind> {
@@ -415,6 +449,7 @@ fn a_large_value_is_not_copied() {
         head: "head".into(),
         body: body.clone(),
         ring: NO_RING,
+        stored_secs: None,
         kind: StoreKind { dvv: true, values: 0 },
         mode: StoreMode::Merge,
         noted: None,

@@ -54,6 +54,7 @@ fn questions_have_the_bytes_of_version_1() {
         key: "key".into(),
         head: "head".into(),
         body: "body".into(),
+        stored_secs: None,
         kind: StoreKind { dvv: true, values: 9 },
         mode: StoreMode::Merge,
         noted: Some(NodeCounter { boot: 7, counter: 300 }),
@@ -93,7 +94,7 @@ fn answers_have_the_bytes_of_version_1() {
     let absent = ReadReply { version: None, full: false, outdated: None, counter };
     check(NOT_FOUND, &absent, encode_read_reply, decode_read_reply);
     check(NOT_FOUND_FULL, &ReadReply { full: true, ..absent }, encode_read_reply, decode_read_reply);
-    let head = Stored { head: "head".into(), body: None, digest, seq: 300 };
+    let head = Stored { head: "head".into(), body: None, digest, seq: 300, stored_secs: None };
     let object = Stored { body: Some("body".into()), ..head.clone() };
     let promised = PromiseReply { version: None, full: true, outdated: None, outbid: None, counter };
     check(PROMISED, &promised, encode_promise_reply, decode_promise_reply);

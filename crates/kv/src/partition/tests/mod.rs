@@ -1,5 +1,6 @@
 //! Histories of partitions that are replicas of each other.
 
+mod ages;
 mod expiry;
 mod hidden;
 mod histories;

@@ -2,7 +2,7 @@
 
 use crate::config::ObjectLimits;
 use crate::hooks::ValueKind;
-use crate::partition::{Access, ActorSource, Partition, WriteRules, digest};
+use crate::partition::{Access, ActorSource, MergeRules, Partition, WriteRules, digest};
 use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory};
 use ombak_types::names::encode_storage_key;
 use ombak_types::time::UnixMicros;
@@ -56,10 +56,28 @@ impl Replica {
     }
 
     pub(super) fn receive(&self, object: &Object) {
+        self.receive_stored_at(object, None);
+    }
+
+    /// Receives a copy that was stored in these Unix seconds where it comes from.
+    pub(super) fn receive_stored_at(&self, object: &Object, stored_secs: Option<u32>) {
         let limits = ObjectLimits::default();
         let mut locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
         locked.load_for(&object.clock, false).unwrap();
-        locked.merge(object.clone(), &self.rules(&limits).merging()).unwrap();
+        let rules = MergeRules { stored_secs, ..self.rules(&limits).merging() };
+        locked.merge(object.clone(), &rules).unwrap();
+    }
+
+    /// From when the age of the present version counts, in Unix seconds.
+    pub(super) fn stored_secs(&self) -> Option<u32> {
+        self.partition.read(&self.key, Access::Blocking).unwrap().and_then(|found| found.stored_secs)
+    }
+
+    /// Takes the time from a tombstone.
+    pub(super) fn take_time(&self, tombstone: &Object) {
+        let locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
+        let now = UnixMicros::from_secs(self.now_secs.get());
+        assert!(locked.take_time(digest(tombstone), now, || ()).unwrap().is_some());
     }
 
     /// What this replica answers to a coordinator.

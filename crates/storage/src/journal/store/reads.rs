@@ -48,7 +48,8 @@ impl<P: JournalPolicy> Core<P> {
             let IndexAnswer { entry, head, body, attrs } = found;
             let body = body.filter(|_| wanted == Wanted::Whole);
             if let Some(head) = head.filter(|_| wanted == Wanted::Head || body.is_some()) {
-                let stored = Stored { head, body, digest: entry.digest, seq: entry.seq };
+                let stored_secs = attrs.map(|attrs| attrs.tstamp_secs);
+                let stored = Stored { head, body, digest: entry.digest, seq: entry.seq, stored_secs };
                 return Ok(Some(Read { stored, attrs }));
             }
             let Some(file) = self.files.read().get(&entry.position.file_id).cloned() else { continue };

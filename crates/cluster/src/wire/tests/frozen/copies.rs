@@ -19,6 +19,7 @@ fn copy() -> ReplicaStore {
         key: "a key".into(),
         head: "the head".into(),
         body: "the body".into(),
+        stored_secs: None,
         kind: StoreKind { dvv: true, values: 0 },
         mode: StoreMode::Merge,
         noted: Some(COUNTER),

@@ -48,6 +48,7 @@ fn check_reads_and_stores(frozen: &mut FrozenMessages) {
             key: "a key".into(),
             head: "the head".into(),
             body: "the body".into(),
+            stored_secs: None,
             kind: StoreKind { dvv: !plain, values: if plain { 0 } else { 300 } },
             mode,
             noted: (!plain).then_some(COUNTER),
@@ -85,7 +86,7 @@ fn check_puts(frozen: &mut FrozenMessages) {
 }
 
 fn check_answers(frozen: &mut FrozenMessages) {
-    let head = Stored { head: "the head".into(), body: None, digest: DIGEST, seq: 300 };
+    let head = Stored { head: "the head".into(), body: None, digest: DIGEST, seq: 300, stored_secs: None };
     let object = Stored { body: Some("the body".into()), ..head.clone() };
     for (name, version, full) in [
         ("nothing", None, false),
@@ -123,6 +124,7 @@ pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
         key: "a key".into(),
         head: "the head".into(),
         body: "what is added".into(),
+        stored_secs: None,
         kind: StoreKind { dvv: true, values: 300 },
         mode: StoreMode::Add,
         noted: Some(COUNTER),
@@ -134,6 +136,13 @@ pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
     check(frozen, "store_reply/lacks", &lacks, encode_store_reply, decode_store_reply);
     check(frozen, "holdings_question", &(), |()| encode_holdings_question(), decode_holdings_question);
     check(frozen, "holdings", &true, |has_something| encode_holdings(*has_something), decode_holdings);
+    let aged = ReplicaStore { stored_secs: Some(1_700_000_000), mode: StoreMode::Merge, ..addition };
+    check(frozen, "replica_store/aged", &aged, encode_replica_store, decode_replica_store);
+    let stored_secs = Some(1_700_000_000);
+    let version =
+        Stored { head: "the head".into(), body: Some("the body".into()), digest: DIGEST, seq: 300, stored_secs };
+    let reply = ReadReply { version: Some(version), full: true, outdated: None, counter: COUNTER };
+    check(frozen, "read_reply/aged", &reply, encode_read_reply, decode_read_reply);
 }
 
 pub(super) fn check_all(frozen: &mut FrozenMessages) {
