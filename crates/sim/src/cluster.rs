@@ -461,8 +461,8 @@ impl Cluster {
     }
 
     /// Ends the process of a node. `loss` says what becomes of what was not synced:
-    /// [`Loss::Nothing`] kills only the process. A remount kills it, too, and its file systems lose what
-    /// was not synced. Everything else cuts the power of the machine.
+    /// [`Loss::Nothing`] kills only the process. A remount kills it, too, and its file systems
+    /// lose what was not synced. Everything else cuts the power of the machine.
     pub fn stop(&mut self, host: HostId, loss: Loss) {
         self.count_repairs(host);
         let node = self.node_mut(host);

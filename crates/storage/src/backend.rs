@@ -46,8 +46,8 @@ pub struct Stored {
     /// The position of the version in the store's append order. The version is durable when
     /// [`Backend::is_synced`] is true for this number.
     pub seq: u64,
-    /// Unix seconds of the write, for expiry by age ([`Write::tstamp_secs`]). None if the source does
-    /// not know it: a whole version comes with it from every store.
+    /// Unix seconds of the write, for expiry by age ([`Write::tstamp_secs`]). None if the source
+    /// does not know it: a whole version comes with it from every store.
     pub stored_secs: Option<u32>,
 }
 
@@ -62,7 +62,8 @@ pub struct Write<'a> {
     pub body: &'a [&'a [u8]],
     /// Fingerprint of the version; the index keeps it (docs/design/replication.md §13).
     pub digest: u64,
-    /// Unix seconds of the write, for expiry by age. A copy of a version has the time of the version.
+    /// Unix seconds of the write, for expiry by age. A copy of a version has the time of the
+    /// version.
     pub tstamp_secs: u32,
     /// Unix seconds at which the version expires; 0 if the configuration of the store decides.
     pub expires_secs: u32,

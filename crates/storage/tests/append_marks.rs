@@ -28,8 +28,8 @@ fn lost(identity: &StoreIdentity) -> bool {
     identity.has_lost_writes()
 }
 
-/// The file system fails, so that nothing can be written to it, not even that it failed. The process
-/// is killed, and the file system is mounted again.
+/// The file system fails, so that nothing can be written to it, not even that it failed. The
+/// process is killed, and the file system is mounted again.
 #[test]
 fn a_tail_that_is_lost_on_the_same_boot_is_noticed() {
     let (fs, marks) = (FaultyFs::new(1), AppendMarks::in_memory(8));

@@ -357,8 +357,8 @@ impl GetRun {
         }
     }
 
-    /// When a version that is made of the answers was stored. Of equal copies the oldest time counts,
-    /// and of different versions the newest.
+    /// When a version that is made of the answers was stored. Of equal copies the oldest time
+    /// counts, and of different versions the newest.
     fn stored_secs(&self, digest: u64) -> Option<u32> {
         let of_equal = self.stored.iter().filter(|(of, _)| *of == digest);
         match of_equal.clone().next() {

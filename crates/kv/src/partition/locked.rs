@@ -408,8 +408,8 @@ fn operate(
 }
 
 /// Appends a version. The limits apply to clients' writes (`rules`), not to versions that other
-/// nodes have already accepted. `age_from_secs` is the time from which the age of the version counts,
-/// in Unix seconds.
+/// nodes have already accepted. `age_from_secs` is the time from which the age of the version
+/// counts, in Unix seconds.
 pub(super) fn append(
     partition: &Partition,
     key: &[u8],

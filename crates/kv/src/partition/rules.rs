@@ -30,8 +30,8 @@ pub struct WriteRules<'a> {
 pub struct MergeRules<'a> {
     /// The time of the wall clock.
     pub now: UnixMicros,
-    /// Unix seconds at which the version was stored in the place that it comes from. `None`: its age
-    /// counts from its arrival here.
+    /// Unix seconds at which the version was stored in the place that it comes from. `None`: its
+    /// age counts from its arrival here.
     pub stored_secs: Option<u32>,
     /// The deadline by which the write must begin; `None` means that there is no deadline.
     pub(crate) deadline: Option<Deadline<'a>>,

@@ -40,7 +40,7 @@ pub struct DiskSettings {
     pub ledger: LedgerConfig,
     /// The file that slows the disk down in tests, unless the key is not set.
     pub delay_file: Option<PathBuf>,
-    /// The directory in memory for the append marks of the stores, unless the key is empty.
+    /// The directory in memory for the append marks of the stores, unless the key is `off`.
     pub append_marks_dir: Option<PathBuf>,
     /// The number of partitions of the node's ring.
     pub partitions: u32,

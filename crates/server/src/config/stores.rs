@@ -165,7 +165,7 @@ fn disk(
         _ => None,
     };
     let append_marks_dir = match from.optional("append_marks_dir") {
-        Some(Value::Text(path)) if !path.is_empty() => Some(path.into()),
+        Some(Value::Text(path)) if path != "off" => Some(path.into()),
         _ => None,
     };
     let (partitions, data_root_key) = (from.count("ring_size")?, from.key(data_root_key));

@@ -75,8 +75,8 @@ struct Roles {
 pub(super) struct State {
     keys: BTreeMap<Vec<u8>, Key>,
     stores: BTreeMap<HostId, Arc<WatchedStores>>,
-    /// Whether every node takes the time from a tombstone first, from its start on. A member does so
-    /// when it has heard from all others that they can.
+    /// Whether every node takes the time from a tombstone first, from its start on. A member does
+    /// so when it has heard from all others that they can.
     times_are_taken: bool,
     /// The engines that run.
     pub(super) engines: BTreeMap<HostId, Kv>,
@@ -468,8 +468,8 @@ fn hinders_reap(tombstone: &Clock, (host, is_owner, copy): &(HostId, bool, DiskC
     }
 }
 
-/// Why a tombstone must not be removed yet: a primary that misses the removal would keep it with its
-/// time, and it would hide a later value of a clock that is behind (§6).
+/// Why a tombstone must not be removed yet: a primary that misses the removal would keep it with
+/// its time, and it would hide a later value of a clock that is behind (§6).
 fn hides_later_values(tombstone: &Object) -> Option<String> {
     let has_time = tombstone.is_deleted() && tombstone.has_timed_tombstone();
     has_time.then(|| "the tombstone still has its time".to_owned())

@@ -16,8 +16,8 @@ use std::sync::atomic::AtomicU64;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The kinds of file systems that are in memory, as statfs(2) names them.
-const TMPFS: u64 = 0x0102_1994;
-const RAMFS: u64 = 0x8584_58f6;
+pub(super) const TMPFS: u64 = 0x0102_1994;
+pub(super) const RAMFS: u64 = 0x8584_58f6;
 
 /// The name of the file for the stores in `root`.
 pub(super) fn path_of(dir: &Path, root: &Path) -> io::Result<PathBuf> {

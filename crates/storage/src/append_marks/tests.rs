@@ -75,12 +75,30 @@ fn a_place_that_is_not_in_memory_or_of_somebody_else_is_refused() {
     std::fs::create_dir(&path).unwrap();
     assert!(AppendMarks::open(dir.path(), root.path(), 1024, 1).is_err());
     assert!(AppendMarks::open(&dir.path().join("gone"), root.path(), 64, 1).is_err());
-    let here = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-    let refused = AppendMarks::open(here.path(), root.path(), 64, 1);
-    if let Err(error) = refused {
-        assert!(error.to_string().contains("not in memory"), "{error}");
-        assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0, "nothing is left there");
+    std::fs::remove_dir(&path).unwrap();
+    let refused = || AppendMarks::open(dir.path(), root.path(), 64, 1).unwrap_err().to_string();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert!(refused().contains("not a file"), "{}", refused());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "").unwrap();
+    // Only root can give a file to somebody else.
+    if std::os::unix::fs::chown(&path, Some(12_345), None).is_ok() {
+        assert!(refused().contains("not a file of the user"), "{}", refused());
     }
+}
+
+#[test]
+fn a_directory_that_is_not_in_memory_is_refused() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap());
+    let kind = rustix::fs::statfs(here.path()).unwrap().f_type as u64;
+    if matches!(kind, mapped::TMPFS | mapped::RAMFS) {
+        // The sources lie in memory, so this shows nothing.
+        return;
+    }
+    let error = AppendMarks::open(here.path(), root.path(), 64, 1).unwrap_err();
+    assert!(error.to_string().contains("not in memory"), "{error}");
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0, "nothing is left there");
 }
 
 /// Where all is synced, the file has nothing to tell.

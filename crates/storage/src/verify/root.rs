@@ -96,8 +96,8 @@ impl StoreRoot {
         Ok(Some(Self { fs, path, kind, journal, ledger, terms, inventory, append_marks: None, lock: Some(lock) }))
     }
 
-    /// Sets where the stores count their appends, if anywhere, so that a repair hides no loss of the run
-    /// before.
+    /// Sets where the stores count their appends, if anywhere, so that a repair hides no loss of
+    /// the run before.
     #[must_use]
     pub fn with_append_marks(self, append_marks: Option<Arc<AppendMarks>>) -> Self {
         Self { append_marks, ..self }

@@ -160,8 +160,8 @@ impl Sibling {
         }
     }
 
-    /// Whether another form of the same event takes the place of this one. A tombstone that has lost
-    /// its time never gets it back.
+    /// Whether another form of the same event takes the place of this one. A tombstone that has
+    /// lost its time never gets it back.
     fn is_replaced_by(&self, other: &Self) -> bool {
         let has_time = |s: &Self| s.meta.last_modified.is_some();
         if self.meta.deleted && other.meta.deleted && has_time(self) != has_time(other) {

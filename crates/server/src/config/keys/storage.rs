@@ -51,7 +51,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "/dev/shm",
         "A directory in memory (tmpfs), where bitcask, leveled and leveldb count their writes. The next start compares \
          the count with what it finds, and so it notices if a file system has lost writes while the machine ran on. The \
-         directory must outlive the process and end with the run of the machine. Empty: nothing is counted.",
+         directory must outlive the process and end with the run of the machine. `off`: nothing is counted.",
     ),
     KeySpec::own(
         "disk_delay_file",
