@@ -16,7 +16,7 @@ use crate::coverage::CoverageCounts;
 use crate::deliberate_faults::{BrokenRule, is_broken, to_put_in_force};
 use crate::names::Vtags;
 use crate::partition::{ActorSource, Partition, PartitionTable, WriteGate};
-use crate::reaping::{DueVersions, Fences, Floors};
+use crate::reaping::{DueVersions, Fences, Floors, TakesTimes};
 use crate::replica::{
     ClassId, ConditionalClient, CoverageClient, KnownCounters, LocalReplica, NodeCounter, ReapingClient, ReplicaClient,
     Target, Viewer,
@@ -76,7 +76,7 @@ pub(crate) struct Engine {
     /// What is counted about listings and index queries over several nodes.
     pub(crate) coverage_counts: CoverageCounts,
     /// Whether tombstones lose their time before they are removed.
-    pub(crate) takes_times: AtomicBool,
+    pub(crate) takes_times: TakesTimes,
     /// The floors of time of buckets without siblings.
     pub(crate) floors: Floors,
     /// What this node has promised to conditional puts.
@@ -164,7 +164,7 @@ impl Engine {
             replica_memory: ReplicaMemory::new(config.replica_memory_bytes),
             participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
             waking: Waking::new(config.runtime.now()),
-            takes_times: AtomicBool::new(config.hooks.reaping_gate.is_none()),
+            takes_times: TakesTimes::new(config.hooks.reaping_gate.is_some()),
             config,
             placements: Placements::new(Placement::of_ring(Arc::new(ring))),
             put_run_bytes: AtomicU64::new(0),

@@ -76,6 +76,9 @@ impl Engine {
     /// Removes the versions that are still what this primary has voted on.
     pub(crate) fn remove_here(&self, request: &RemoveRequest) -> Result<ReapReply<bool>, Error> {
         self.check_round(request.round, true)?;
+        if !self.knows_who_takes_times() {
+            return Err(refusal("this node does not know yet whether all members take the times of tombstones"));
+        }
         let partition = self.partitions().find(request.round.partition)?;
         self.raise_floor_of_time(request, &partition)?;
         let now = self.now();

@@ -8,24 +8,53 @@ use crate::partition::{Access, Failure, Partition, Written, is_tombstone};
 use bytes::Bytes;
 use ombak_types::{BucketProps, Object};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The versions of a batch that are left, and those that a disk keeps from being replaced.
 pub(super) type LeftAndFailed = (Vec<(Bytes, u64)>, Vec<(Bytes, u64)>);
+
+/// What the gate said last about all members.
+#[derive(Debug)]
+pub(crate) struct TakesTimes(AtomicU8);
+
+impl TakesTimes {
+    const UNKNOWN: u8 = 0;
+    const NO: u8 = 1;
+    const YES: u8 = 2;
+
+    /// Without a gate, all members take times.
+    pub(crate) const fn new(has_gate: bool) -> Self {
+        Self(AtomicU8::new(if has_gate { Self::UNKNOWN } else { Self::YES }))
+    }
+
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, takes_times: bool) {
+        self.0.store(if takes_times { Self::YES } else { Self::NO }, Ordering::Relaxed);
+    }
+}
 
 impl Engine {
     /// Whether every member takes the time from a tombstone before it removes it, and lets a newer
     /// tombstone hide a value. It stays so until a member is known that does not: a node that is
     /// alone takes times, and may join older nodes later.
     pub(crate) fn takes_times(&self) -> bool {
-        self.takes_times.load(Ordering::Relaxed)
+        self.takes_times.get() == TakesTimes::YES
+    }
+
+    /// Whether this node knows yet what the other members do. A node that has just started does
+    /// not, and removes nothing.
+    pub(super) fn knows_who_takes_times(&self) -> bool {
+        self.takes_times.get() != TakesTimes::UNKNOWN
     }
 
     /// Asks whether tombstones may lose their time by now.
     pub(super) fn look_at_gate(&self) {
         let answer = self.config.hooks.reaping_gate.as_ref().map_or(Some(true), |gate| gate.may_take_times());
         if let Some(takes_times) = answer {
-            self.takes_times.store(takes_times, Ordering::Relaxed);
+            self.takes_times.set(takes_times);
         }
     }
 

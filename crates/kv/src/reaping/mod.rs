@@ -28,3 +28,4 @@ pub(crate) use driver::Driver;
 pub(crate) use due::DueVersions;
 pub(crate) use fences::Fences;
 pub(crate) use floors::Floors;
+pub(crate) use hidden::TakesTimes;
