@@ -53,6 +53,9 @@ pub struct Unsettled {
     pub follows_ring: bool,
     /// The counts; `None` if the member did not answer.
     pub counts: Option<UnsettledCounts>,
+    /// Whether the node that was asked has last heard of the member that it holds copies for others,
+    /// or owes some. If the member were lost now, that would count as lost with it.
+    pub was_told_otherwise: bool,
 }
 
 /// The counts of what a member has still to bring to where it belongs, or to remove.
@@ -120,7 +123,7 @@ impl UnsettledCounts {
 impl Unsettled {
     /// Whether there is nothing to wait for.
     pub fn is_settled(&self) -> bool {
-        self.follows_ring && self.counts.is_some_and(|counts| counts.is_settled())
+        self.follows_ring && !self.was_told_otherwise && self.counts.is_some_and(|counts| counts.is_settled())
     }
 
     /// Whether nothing waits for its removal.
@@ -155,6 +158,7 @@ impl MemberNode {
         let metadata = node.metadata();
         let version = metadata.placement().map(|placement| placement.version());
         let of = |(member, answer): (&NodeId, Option<(RingVersion, UnsettledCounts)>)| Unsettled {
+            was_told_otherwise: inner.was_told_of_copies_at(*member),
             member: inner.name_of(*member),
             follows_ring: answer.is_some_and(|(followed, _)| Some(followed) == version),
             counts: answer.map(|(_, counts)| counts),
@@ -187,6 +191,14 @@ impl Inner {
         Some((version, counts))
     }
 
+    /// Whether another member has last told that it holds copies for others, or owes some.
+    fn was_told_of_copies_at(&self, member: NodeId) -> bool {
+        let told = self.node.membership().map(|membership| membership.view());
+        let state = told.and_then(|told| told.peers.get(&member)?.soft_state.clone());
+        member != self.id()
+            && state.is_some_and(|state| !state.owed.is_empty() || state.foreign_bytes.values().any(|bytes| *bytes > 0))
+    }
+
     pub async fn count_unsettled(&self) -> Result<Answer, ClusterError> {
         let kv = self.kv().clone();
         let now = self.blocking(move || kv.settled()).await?;
@@ -199,7 +211,7 @@ mod tests {
     use super::*;
 
     fn member(counts: UnsettledCounts) -> Unsettled {
-        Unsettled { member: "a".into(), follows_ring: true, counts: Some(counts) }
+        Unsettled { member: "a".into(), follows_ring: true, counts: Some(counts), ..Unsettled::default() }
     }
 
     #[test]
@@ -223,7 +235,8 @@ mod tests {
         assert!(!Settlement { awaits: Some("its peers are silent".into()), ..at_rest.clone() }.is_settled());
         let behind = Unsettled { follows_ring: false, ..member(UnsettledCounts::default()) };
         let silent = Unsettled { counts: None, ..member(UnsettledCounts::default()) };
-        for other in [behind, silent] {
+        let told = Unsettled { was_told_otherwise: true, ..member(UnsettledCounts::default()) };
+        for other in [behind, silent, told] {
             let members = vec![member(UnsettledCounts::default()), other];
             assert!(!Settlement { members, ..Settlement::default() }.is_settled());
         }

@@ -27,6 +27,7 @@ fn member_json(of: &Unsettled) -> Value {
         "name": of.member,
         "up": of.counts.is_some(),
         "follows_ring": of.follows_ring,
+        "was_told_otherwise": of.was_told_otherwise,
         "partitions_with_hints": counts.partitions_with_hints,
         "owed_marks": counts.owed_marks,
         "filling_classes": counts.filling_classes,
@@ -86,6 +87,9 @@ fn member_line(of: &Unsettled) -> String {
     if !of.follows_ring {
         open.push("does not follow the newest ring yet".into());
     }
+    if open.is_empty() && of.was_told_otherwise {
+        open.push("has handed over what it held for others, and this node has not heard so yet".into());
+    }
     format!("'{}': {}", of.member, open.join(", "))
 }
 
@@ -109,20 +113,22 @@ mod tests {
     use ombak_cluster::RingChangeFacts;
 
     fn member(counts: UnsettledCounts) -> Unsettled {
-        Unsettled { member: "a@h".into(), follows_ring: true, counts: Some(counts) }
+        Unsettled { member: "a@h".into(), follows_ring: true, counts: Some(counts), ..Unsettled::default() }
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let silent = Unsettled { member: "b@h".into(), ..Unsettled::default() };
-        let behind = Unsettled { member: "c@h".into(), counts: Some(UnsettledCounts::default()), follows_ring: false };
+        let counts = Some(UnsettledCounts::default());
+        let behind = Unsettled { member: "c@h".into(), counts, ..Unsettled::default() };
+        let told = Unsettled { member: "d@h".into(), follows_ring: true, was_told_otherwise: true, ..behind.clone() };
         let counts = UnsettledCounts { owed_marks: 2, versions_to_reap: 3, ..UnsettledCounts::default() };
         let change =
             RingChangeFacts { driver: Some("a@h".into()), homes: 64, done: 48, changing: 8, ..Default::default() };
         let settlement = Settlement {
             ring_change: Some(change),
             unfinished: vec![Unfinished { member: "c@h".into(), status: MemberStatus::Leaving }],
-            members: vec![member(counts), silent, behind],
+            members: vec![member(counts), silent, behind, told],
             awaits: Some("its peers are silent".into()),
         };
         let answer = settlement_answer(&settlement);
@@ -132,6 +138,7 @@ mod tests {
       'a@h': 2 owed marks
       'b@h' does not answer
       'c@h': does not follow the newest ring yet
+      'd@h': has handed over what it held for others, and this node has not heard so yet
       beside that, 'a@h': 3 tombstones or expired values to reap";
         assert_eq!(answer["text"], expected);
         assert_eq!((&answer["settled"], &answer["reaped"]), (&json!(false), &json!(false)));
