@@ -53,8 +53,8 @@ pub struct Unsettled {
     pub follows_ring: bool,
     /// The counts; `None` if the member did not answer.
     pub counts: Option<UnsettledCounts>,
-    /// Whether the node that was asked has last heard of the member that it holds copies for others,
-    /// or owes some. If the member were lost now, that would count as lost with it.
+    /// Whether the member has last told the node that was asked that it holds copies for others, or
+    /// owes some. If the member were lost now, that would count as lost with it.
     pub was_told_otherwise: bool,
 }
 

@@ -7,8 +7,8 @@ use ombak_types::NodeId;
 
 impl Kv {
     /// Says that somebody watches this node for pauses, and looks at the clock often: more than
-    /// twice in half a second. Returns the pause after which this node goes on, if there was one. Then
-    /// requests wait until [`Self::is_awake`], or for a second.
+    /// twice in half a second. Returns the pause after which this node goes on, if there was one.
+    /// Then requests wait until [`Self::is_awake`], or for a second.
     pub fn look_for_pause(&self) -> Option<PauseNumber> {
         self.engine.waking.look(self.now())
     }
