@@ -216,7 +216,7 @@ fn found() -> impl Strategy<Value = ReadReply> {
 /// A node of an earlier version skips the time at which a version was stored.
 #[test]
 fn the_time_of_storing_may_be_skipped() {
-    assert!(fields::OPTIONAL_FROM <= 128);
+    const { assert!(fields::OPTIONAL_FROM <= 128) };
     let (key, head, body) = ("key".into(), "head".into(), "body".into());
     let (kind, mode) = (StoreKind::default(), StoreMode::Merge);
     let store = ReplicaStore {
