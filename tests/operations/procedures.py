@@ -136,11 +136,8 @@ class Procedures:
         node.settings["cluster.peers"] = peers
         node.config.write_text(node.configuration())
         node.process = node.start()
-        said = "waits for its peers, and serves nobody yet"
-        deadline = time.monotonic() + WAIT_SECONDS_MAX
-        while said not in node.said() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        self.check(f"node {number} waits for its peers", said in node.said(), True)
+        wait_for(f"node {number} waits for its peers", lambda: "waits for its peers, and serves nobody yet" in node.said(),
+                 WAIT_SECONDS_MAX)
 
     def carry_out(self, heading):
         began = time.monotonic()

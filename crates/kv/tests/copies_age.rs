@@ -38,17 +38,22 @@ async fn is_found(cluster: &Cluster, through: usize) -> bool {
     matches!(cluster.get(through, &bucket(), "k", all).await.unwrap(), GetReply::Found(_))
 }
 
+/// Writes a value that the third node misses, and lets it come near the end of its life.
+async fn put_what_the_third_misses(cluster: &Cluster, clock: &AtomicU64) {
+    cluster.set_handoffs(false);
+    cluster.set_cut(2, true);
+    cluster.put(0, &bucket(), "k", "v", w(2)).await.unwrap();
+    cluster.set_cut(2, false);
+    clock.fetch_add(90, Ordering::SeqCst);
+}
+
 /// A replica missed the write. A read repairs it within the life of the value, and again and again
 /// another one has the younger copy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_value_that_is_read_once_in_its_life_expires() {
     static CLOCK: AtomicU64 = AtomicU64::new(START_SECS);
     let cluster = Cluster::configured(3, |config| aging(config, &CLOCK));
-    cluster.set_handoffs(false);
-    cluster.set_cut(2, true);
-    cluster.put(0, &bucket(), "k", "v", w(2)).await.unwrap();
-    cluster.set_cut(2, false);
-    CLOCK.fetch_add(90, Ordering::SeqCst);
+    put_what_the_third_misses(&cluster, &CLOCK).await;
     // The first repair may be refused, because the reader does not know the counter of the replica.
     let deadline = Instant::now() + LIMIT;
     while cluster.stored(2, &bucket(), "k").is_none() {
@@ -66,11 +71,7 @@ async fn a_value_that_is_read_once_in_its_life_expires() {
 async fn a_value_that_is_handed_over_is_no_younger() {
     static CLOCK: AtomicU64 = AtomicU64::new(START_SECS);
     let cluster = Cluster::configured(3, |config| aging(config, &CLOCK));
-    cluster.set_handoffs(false);
-    cluster.set_cut(2, true);
-    cluster.put(0, &bucket(), "k", "v", w(2)).await.unwrap();
-    cluster.set_cut(2, false);
-    CLOCK.fetch_add(90, Ordering::SeqCst);
+    put_what_the_third_misses(&cluster, &CLOCK).await;
     cluster.set_handoffs(true);
     cluster.wait_until("the replica has its copy", |c| c.stored(2, &bucket(), "k").is_some()).await;
     CLOCK.fetch_add(20, Ordering::SeqCst);

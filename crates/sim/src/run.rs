@@ -139,7 +139,6 @@ fn run_in_world(seed: u64, made: &Made) -> Report {
     let machines = Machines { nodes, spares: SPARES, wiring, backends };
     let oracle = Arc::<Mutex<Oracle>>::default();
     let witness = oracle.lock().witness.clone();
-    witness.expect_timeless_removals();
     clients::all_keys().for_each(|key| witness.know(key));
     let cluster = Arc::new(Mutex::new(Cluster::new(&world, machines, made, witness)));
     let nemesis = Nemesis::new(&world, &cluster, &oracle);

@@ -54,8 +54,8 @@ pub(super) struct Replicas {
     owes_more: bool,
     /// The bytes of copies that it holds for others.
     held_for_others: u64,
-    /// The partitions that may hold such copies. Some were perhaps not looked at since its start.
-    partitions_with_hints: u64,
+    /// The partitions that may hold such copies, if it has found none since its start.
+    partitions_not_looked_at: u64,
     unreadable_keys: u64,
 }
 
@@ -183,7 +183,7 @@ impl Replicas {
             owed,
             owes_more: (transfers.owed.len() as u64) < transfers.owed_marks,
             held_for_others: transfers.hinted_bytes,
-            partitions_with_hints: counts.partitions_with_hints,
+            partitions_not_looked_at: if transfers.hinted_bytes == 0 { counts.partitions_with_hints } else { 0 },
             unreadable_keys: counts.unreadable_keys,
         }
     }
@@ -199,7 +199,7 @@ impl Replicas {
             owed: state.owed.iter().map(|(peer, classes)| (*peer, missing(classes))).collect(),
             owes_more: false,
             held_for_others: state.foreign_bytes.values().fold(0, |sum, bytes| sum.saturating_add(*bytes)),
-            partitions_with_hints: 0,
+            partitions_not_looked_at: 0,
             unreadable_keys: 0,
         }
     }
@@ -215,14 +215,12 @@ impl Inner {
         let answers = join_all(members.iter().map(|member| self.ask_replicas(*member))).await;
         let mut known: BTreeMap<NodeId, Replicas> =
             members.iter().zip(answers).filter_map(|(member, answer)| Some((*member, answer?))).collect();
-        let told = self.node.membership().map(|membership| membership.view());
         let mut untold = Vec::new();
         for lost in removed {
             if known.contains_key(lost) {
                 continue;
             }
-            let state = told.as_ref().and_then(|told| told.peers.get(lost)?.soft_state.clone());
-            match state {
+            match self.told_by(*lost) {
                 Some(state) => drop(known.insert(*lost, Replicas::told(&state))),
                 None => untold.push(view.name(*lost)),
             }
@@ -246,15 +244,17 @@ impl Inner {
                 .map(|n| view.name(*n))
                 .collect(),
             held_for_others: of(|replicas| replicas.held_for_others, true),
-            may_hold_for_others: of(
-                |replicas| if replicas.held_for_others == 0 { replicas.partitions_with_hints } else { 0 },
-                true,
-            ),
+            may_hold_for_others: of(|replicas| replicas.partitions_not_looked_at, true),
             unreadable: of(|replicas| replicas.unreadable_keys, false),
             ring_size: view.placement.size().get(),
             partitions,
             untold,
         }
+    }
+
+    /// What another member told last about its copies; `None` if this node has heard nothing of it.
+    pub(super) fn told_by(&self, member: NodeId) -> Option<Arc<SoftState>> {
+        self.node.membership()?.view().peers.get(&member)?.soft_state.clone()
     }
 
     async fn ask_replicas(self: &Arc<Self>, member: NodeId) -> Option<Replicas> {

@@ -14,6 +14,7 @@ use super::questions::{Answer, Question};
 use super::ring_change_facts::RingChangeFacts;
 use futures_util::future::join_all;
 use ombak_kv::Settled;
+use ombak_membership::SoftState;
 use ombak_metadata::state::{MemberStatus, Metadata};
 use ombak_ring::RingVersion;
 use ombak_types::NodeId;
@@ -193,10 +194,9 @@ impl Inner {
 
     /// Whether another member has last told that it holds copies for others, or owes some.
     fn was_told_of_copies_at(&self, member: NodeId) -> bool {
-        let told = self.node.membership().map(|membership| membership.view());
-        let state = told.and_then(|told| told.peers.get(&member)?.soft_state.clone());
-        member != self.id()
-            && state.is_some_and(|state| !state.owed.is_empty() || state.foreign_bytes.values().any(|bytes| *bytes > 0))
+        let has_some =
+            |state: Arc<SoftState>| !state.owed.is_empty() || state.foreign_bytes.values().any(|bytes| *bytes > 0);
+        member != self.id() && self.told_by(member).is_some_and(has_some)
     }
 
     pub async fn count_unsettled(&self) -> Result<Answer, ClusterError> {

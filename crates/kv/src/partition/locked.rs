@@ -2,7 +2,7 @@
 
 use super::merge_timer::MergeTimer;
 use super::partition::{Current, Partition, has_summary};
-use super::rules::age_from_secs;
+use super::rules::age_from_stored;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{ValueKind, unite_values};
@@ -220,9 +220,8 @@ impl<'a> Locked<'a> {
         if merged == Merged::KeptLocal {
             return already_stored(partition, self.key, local, self.local_seq);
         }
-        let of_local = || self.local_stored_secs.unwrap_or_else(|| age_from_secs(rules.now));
         let age_from_secs = match merged {
-            Merged::Combined => rules.age_from_secs().max(of_local()),
+            Merged::Combined => rules.age_from_secs().max(age_from_stored(self.local_stored_secs, rules.now)),
             Merged::TookIncoming | Merged::KeptLocal => rules.age_from_secs(),
         };
         let written = store_copy(partition, self.key, local, replaced, rules, age_from_secs)?;
@@ -255,7 +254,7 @@ impl<'a> Locked<'a> {
     pub(crate) fn take_back(self, expected: u64, now: UnixMicros) -> Result<Option<Written>, Failure> {
         let Some(found) = self.set_aside(expected)? else { return Ok(None) };
         let object = self.partition.decode(self.key, &found)?;
-        let age_from_secs = found.stored_secs.unwrap_or_else(|| age_from_secs(now));
+        let age_from_secs = age_from_stored(found.stored_secs, now);
         append(self.partition, self.key, object, self.replaced(), None, age_from_secs).map(Some)
     }
 

@@ -57,6 +57,11 @@ pub(super) fn age_from_secs(now: UnixMicros) -> u32 {
     u32::try_from(now.secs()).unwrap_or(u32::MAX)
 }
 
+/// The same for a version that is stored anew as it is, with what is known of when it was stored.
+pub(super) fn age_from_stored(stored_secs: Option<u32>, now: UnixMicros) -> u32 {
+    stored_secs.unwrap_or_else(|| age_from_secs(now))
+}
+
 impl<'a> WriteRules<'a> {
     /// The same rules for a version that is merged by clock alone.
     pub fn merging(&self) -> MergeRules<'a> {

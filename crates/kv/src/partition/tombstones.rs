@@ -2,7 +2,7 @@
 //! (docs/design/replication.md §6).
 
 use super::locked::{Locked, Written, append};
-use super::rules::age_from_secs;
+use super::rules::{age_from_secs, age_from_stored};
 use super::{Access, Failure};
 use crate::interface::PutCondition;
 use ombak_types::time::UnixMicros;
@@ -34,7 +34,7 @@ impl Locked<'_> {
         }
         raise_fence();
         object.take_times_of_tombstones();
-        let age_from_secs = found.stored_secs.unwrap_or_else(|| age_from_secs(now));
+        let age_from_secs = age_from_stored(found.stored_secs, now);
         append(partition, key, object, self.replaced(), None, age_from_secs).map(Some)
     }
 

@@ -312,8 +312,9 @@ impl MetadataNode {
     }
 
     /// Waits until this node has applied what any member that can be reached has applied, so that a
-    /// caller sees here what it was told by another node. Returns whether it has, and whether most
-    /// members were reached: then nothing that was decided before the call is missing here.
+    /// caller sees here what it was told by another node. Returns whether it has, and most members
+    /// were reached. Then only a decision of a moment ago, which none of them has applied yet, can
+    /// be missing here.
     pub async fn catch_up(&self, deadline: Instant) -> bool {
         let limit = deadline.min(self.runtime.now() + self.timing.request_limit);
         let metadata = self.metadata();

@@ -75,9 +75,6 @@ struct Roles {
 pub(super) struct State {
     keys: BTreeMap<Vec<u8>, Key>,
     stores: BTreeMap<HostId, Arc<WatchedStores>>,
-    /// Whether every node takes the time from a tombstone first, from its start on. A member does
-    /// so when it has heard from all others that they can.
-    times_are_taken: bool,
     /// The engines that run.
     pub(super) engines: BTreeMap<HostId, Kv>,
     pub(super) nodes: BTreeMap<NodeId, HostId>,
@@ -133,11 +130,6 @@ pub(crate) struct HostWitness {
 }
 
 impl Witness {
-    /// Every node takes the time from a tombstone before it removes it.
-    pub(crate) fn expect_timeless_removals(&self) {
-        self.0.lock().times_are_taken = true;
-    }
-
     /// A process begins, with these stores.
     pub(crate) fn process_begins(&self, host: HostId, stores: Arc<WatchedStores>) {
         let mut state = self.0.lock();
@@ -410,7 +402,7 @@ impl State {
             let is_first = !self.reaped.get(&key).is_some_and(|reaped| reaped.contains(&clock));
             let problem = is_first.then(|| others.iter().find_map(|other| hinders_reap(&clock, other))).flatten();
             self.reaped.entry(key).or_default().push(clock);
-            problem.or_else(|| hides_later_values(old).filter(|_| self.times_are_taken))
+            problem.or_else(|| hides_later_values(old))
         } else {
             (counts.hand_backs, counts.hand_backs_in_faults) =
                 (counts.hand_backs + 1, counts.hand_backs_in_faults + in_faults);

@@ -48,11 +48,9 @@ fn number_of_a_partner(nodes: &[MemberNode], lost: NodeId) -> usize {
 /// Waits until all have heard of each other that nothing is owed and nothing is held for others.
 async fn until_told(nodes: &[MemberNode]) {
     let is_told = |node: &MemberNode| {
-        let view = node.node().membership().unwrap().view();
         let mut others = nodes.iter().map(|other| other.node().id()).filter(|other| *other != node.node().id());
         others.all(|other| {
-            let state = view.peers.get(&other).and_then(|peer| peer.soft_state.clone());
-            state.is_some_and(|state| state.owed.is_empty() && state.foreign_bytes.is_empty())
+            node.inner.told_by(other).is_some_and(|state| state.owed.is_empty() && state.foreign_bytes.is_empty())
         })
     };
     until("all have heard of each other", || nodes.iter().all(is_told)).await;
@@ -211,9 +209,9 @@ async fn what_a_lost_member_still_owed_to_others_counts_as_lost() {
     }
     let (class, peer) = nodes[lost].kv().owed_marks()[0];
     let is_told = |node: &MemberNode, of: NodeId| {
-        let view = node.node().membership().unwrap().view();
-        let state = view.peers.get(&of).and_then(|peer| peer.soft_state.clone());
-        state.is_some_and(|state| state.owed.get(&peer).is_some_and(|owed| owed.contains(class.partition, 2)))
+        node.inner
+            .told_by(of)
+            .is_some_and(|state| state.owed.get(&peer).is_some_and(|owed| owed.contains(class.partition, 2)))
     };
     let lost_id = nodes[lost].node().id();
     let others: Vec<MemberNode> = nodes.iter().filter(|node| node.node().id() != lost_id).cloned().collect();
