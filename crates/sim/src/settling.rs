@@ -57,8 +57,12 @@ async fn wait(clients: &Clients, excused: Excused) {
         };
         calm = if unsettled.is_empty() { calm + 1 } else { 0 };
         if runtime.now() > until {
-            let what = format!("not settled {SETTLED_MAX:?} after healing: {}", unsettled.join("; "));
-            clients.oracle.lock().broken(Violation::Stuck(what));
+            let (cluster, mut oracle) = (clients.cluster.lock(), clients.oracle.lock());
+            let unreadable: Vec<String> =
+                oracle.keys().into_iter().filter_map(|key| oracle.unreadable_text(&cluster, key)).collect();
+            let (unsettled, unreadable) = (unsettled.join("; "), unreadable.join("; "));
+            let what = format!("not settled {SETTLED_MAX:?} after healing: {unsettled}; {unreadable}");
+            oracle.broken(Violation::Stuck(what));
             return;
         }
     }

@@ -70,6 +70,16 @@ pub(super) fn is_to_be_full(home: &HomePlacement<'_>, node: NodeId, n: u32) -> b
     home.replica_set(n).contains(&node) || home.phase() == Phase::Pending && home.other_set(n).contains(&node)
 }
 
+/// Whether a primary of a class is none any more when its home has changed.
+fn is_on_its_way_out(home: &HomePlacement<'_>, node: NodeId, n: u32) -> bool {
+    let stays = match home.phase() {
+        Phase::Settled => return false,
+        Phase::Pending => home.other_set(n),
+        Phase::Flipped => home.replica_set(n),
+    };
+    !stays.contains(&node)
+}
+
 impl Orders {
     /// Takes an order, unless it is known already. Returns how far it is.
     fn take(&self, give: &Give) -> Giving {
@@ -243,9 +253,16 @@ impl Transfers {
         let order = self.runtime.random_u64().map_err(Error::from)?;
         let give = Give { class, to: engine.identity.node_id, order, ranges: summarize.ranges, wanted };
         client.give(give.clone()).await?;
-        let which = Which::Class { n: class.n, ranges: Some(ranges) };
-        let task = Task { which, since_seq: 0, kind: TransferKind::Fill, versions: None };
-        self.bring_all(engine, class, node, task).await?;
+        let placement = engine.placement();
+        if is_on_its_way_out(&placement.home(class.partition), node, class.n) {
+            // It may take nothing any more, because its disk is full. If the home goes back to its
+            // ring in force, the node gets this then.
+            self.owed.missed(class, node, 1);
+        } else {
+            let which = Which::Class { n: class.n, ranges: Some(ranges) };
+            let task = Task { which, since_seq: 0, kind: TransferKind::Fill, versions: None };
+            self.bring_all(engine, class, node, task).await?;
+        }
         for _ in 0..ASKED_MAX {
             if client.give(give.clone()).await? == Giving::Done {
                 return Ok(());

@@ -215,12 +215,6 @@ pub(super) fn left(cluster: &Cluster) -> Vec<String> {
         .into_iter()
         .filter_map(|host| Some((host, cluster.node(host).member.as_ref()?)))
         .collect();
-    for (host, kv) in cluster.nodes.iter().filter_map(|node| Some((node.host, node.kv.as_ref()?))) {
-        let (filling, obstacles) = (kv.filling_classes(), kv.proof_obstacles());
-        if !left.is_empty() && (!filling.is_empty() || !obstacles.is_empty()) {
-            left.push(format!("host {} fills {filling:?}, and cannot prove {obstacles:?}", host.0));
-        }
-    }
     let first = members.first().map(|(_, member)| member.kv().placement_version());
     for (host, member) in members {
         let metadata = member.metadata();
@@ -235,6 +229,12 @@ pub(super) fn left(cluster: &Cluster) -> Vec<String> {
             let cannot = if report.takes_no_copies { ", takes no copies" } else { "" };
             let (proved, lacking) = (report.proved, report.lacking);
             left.push(format!("host {}: {text}{cannot}, has proved {proved:?}, lacks {lacking:?}", host.0));
+        }
+    }
+    for (host, kv) in cluster.nodes.iter().filter_map(|node| Some((node.host, node.kv.as_ref()?))) {
+        let (filling, obstacles) = (kv.filling_classes(), kv.proof_obstacles());
+        if !left.is_empty() && (!filling.is_empty() || !obstacles.is_empty()) {
+            left.push(format!("host {} fills {filling:?}, and cannot prove {obstacles:?}", host.0));
         }
     }
     left

@@ -17,6 +17,16 @@ impl Oracle {
         copies.into_iter().filter(|(_, copy)| *copy == DiskCopy::Unreadable).map(|(host, _)| host).collect()
     }
 
+    /// What all hosts hold of a key, if a copy of it cannot be read.
+    pub fn unreadable_text(&self, cluster: &Cluster, key: Key) -> Option<String> {
+        let copies = self.copies(cluster, key);
+        let unreadable = self.unreadable(cluster, key);
+        let was_there: Vec<_> = unreadable.iter().map(|host| (host.0, self.witness.last_stored(*host, key))).collect();
+        let owners: Vec<u32> = cluster.owners_of(&key).iter().map(|host| host.0).collect();
+        let text = || format!("{key:?} of {owners:?}: {copies:?}, and unreadable are {was_there:?}");
+        (!unreadable.is_empty()).then(text)
+    }
+
     /// The hosts whose copy of a key cannot be read, and whose copy nothing can replace: an owner's
     /// copy held what no readable copy has seen, or another node's copy held another version than
     /// the owners have by now. Nobody can prove that such a copy may go
