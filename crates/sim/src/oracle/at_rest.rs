@@ -22,7 +22,7 @@ impl Oracle {
         let copies = self.copies(cluster, key);
         let unreadable = self.unreadable(cluster, key);
         let was_there: Vec<_> = unreadable.iter().map(|host| (host.0, self.witness.last_stored(*host, key))).collect();
-        let owners: Vec<u32> = cluster.owners_of(&key).iter().map(|host| host.0).collect();
+        let owners: Vec<usize> = cluster.owners_of(&key).iter().map(|host| host.0).collect();
         let text = || format!("{key:?} of {owners:?}: {copies:?}, and unreadable are {was_there:?}");
         (!unreadable.is_empty()).then(text)
     }
