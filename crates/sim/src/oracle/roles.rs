@@ -94,9 +94,12 @@ impl State {
             placement.version().lineage == newest.version().lineage && placement.version().number < since
         };
         let mut others = self.adopted.iter().filter(|(other, _)| !self.gone.contains(other));
-        if let Some((behind, _)) = others.find(|(_, placement)| is_behind(placement)) {
-            let what =
-                format!("it took a copy for others, and host {} does not know yet that it owns anything", behind.0);
+        if let Some((behind, placement)) = others.find(|(_, placement)| is_behind(placement)) {
+            let (has, own) = (placement.version(), own.version());
+            let what = format!(
+                "it took a copy for others at {own}, and host {} at {has} does not know yet that it owns anything",
+                behind.0
+            );
             self.unproven(key, host, what);
         }
     }
