@@ -80,7 +80,10 @@ pub(crate) async fn check(clients: &Clients, seed: u64) {
 fn knows_all(clients: &Clients, host: HostId, others: &[HostId]) -> bool {
     let cluster = clients.cluster.lock();
     let Some(member) = &cluster.node(host).member else { return false };
-    others.iter().filter_map(|other| cluster.node(*other).id).all(|id| member.is_up(id))
+    others
+        .iter()
+        .filter_map(|other| cluster.node(*other).id)
+        .all(|id| member.node().membership().is_none_or(|membership| membership.liveness().is_up(id)))
 }
 
 /// Writes a value that replaces nothing. Returns its number if the write was acknowledged.
