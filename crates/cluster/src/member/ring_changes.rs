@@ -102,8 +102,11 @@ impl Inner {
         }
         debug!(steps = decision.steps.len(), "homes take steps");
         let command = Command::TakeStep { steps: decision.steps };
-        match self.metadata_node().propose(command, self.question_deadline()).await {
-            // Somebody else has taken them.
+        // Towards another goal they would be steps that its rules have not allowed.
+        let seen = placement.version();
+        let is_same = |now: &Metadata| now.placement().is_some_and(|placement| placement.version() == seen);
+        match self.metadata_node().propose_while(is_same, command, self.question_deadline()).await {
+            // Somebody else has taken them, or has set another goal.
             Ok(_) | Err(ProposeError::Refused(Refusal::Changed)) => {}
             Err(why) => {
                 warn!(%why, "steps of homes could not be decided, and are tried again");

@@ -232,6 +232,25 @@ impl MetadataNode {
         }
     }
 
+    /// Decides a command that was decided on from a state of this node, if this node leads. It is
+    /// refused as [`Refusal::Changed`] if `holds` is not true any more of the state that it would
+    /// follow on: another command may have come first. Otherwise as [`propose`](Self::propose).
+    pub async fn propose_while(
+        &self,
+        holds: impl Fn(&Metadata) -> bool,
+        command: Command,
+        deadline: Instant,
+    ) -> Result<u64, ProposeError> {
+        let decided = self.group.propose_while(holds, command);
+        match within(&*self.runtime, Some(deadline), decided).await {
+            Ok(Ok((index, None))) => Ok(index),
+            Ok(Ok((_, Some(refusal)))) => Err(ProposeError::Refused(refusal)),
+            Ok(Err(NotDecided::NotLeader(_))) => Err(ProposeError::NoLeader),
+            Ok(Err(NotDecided::Stopped)) => Err(ProposeError::Stopped),
+            Err(_) => Err(ProposeError::Unknown),
+        }
+    }
+
     /// Finds the leader, beginning with `ask` or with this node, and lets it decide.
     pub(super) async fn propose_anywhere(
         &self,

@@ -11,18 +11,19 @@ use super::types::{Group, RaftNode, SnapshotMeta, Vote};
 use super::wire::{Request, Response};
 use crate::log::{LogError, LogStore, SNAPSHOT_BYTES_MAX, SavedSnapshot, SnapshotFile};
 use crate::node::{RaftTransport, StartError, Step, Timing};
-use crate::state::{Command, RaftId, Refusal};
+use crate::state::{Command, Metadata, RaftId, Refusal};
 use bytes::{Bytes, BytesMut};
 use ombak_runtime::{Pool, Published, Runtime, RuntimeExt};
 use ombak_storage::fs::FileSystem;
 use ombak_types::NodeId;
-use openraft::error::{ClientWriteError, RaftError};
+use openraft::error::ClientWriteError;
+use openraft::raft::ClientWriteResult;
 use openraft::{ChangeMembers, Config, Raft, ServerState, Snapshot, SnapshotPolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 
 /// What the group needs from the node.
 pub(crate) struct GroupSetup {
@@ -48,6 +49,9 @@ pub(crate) enum NotDecided {
     Stopped,
 }
 
+/// What becomes of a command that openraft has got.
+type Awaited = oneshot::Receiver<ClientWriteResult<Group>>;
+
 /// The group on this node.
 pub(crate) struct RaftGroup {
     raft: Raft<Group>,
@@ -58,6 +62,9 @@ pub(crate) struct RaftGroup {
     pool: PatientPool,
     published: Arc<Published<Arc<Position>>>,
     incoming: Mutex<Option<Incoming>>,
+    /// Held while a command is handed to openraft, and by a command that must follow on a certain
+    /// state until then.
+    handing_over: Mutex<()>,
 }
 
 impl RaftGroup {
@@ -83,7 +90,8 @@ impl RaftGroup {
         let config = Arc::new(config(&timing));
         let raft = in_runtime(&runtime, Raft::new(id, config, networks, log.clone(), machine)).await;
         let raft = raft.map_err(|e| StartError::Stopped(e.to_string()))?;
-        Ok(Self { raft, runtime, id, log, pool, published, incoming: Mutex::new(None) })
+        let (incoming, handing_over) = (Mutex::new(None), Mutex::new(()));
+        Ok(Self { raft, runtime, id, log, pool, published, incoming, handing_over })
     }
 
     /// The identity under which this node takes part.
@@ -183,12 +191,50 @@ impl RaftGroup {
         if self.waits_for_room() {
             return Err(NotDecided::NotLeader(None));
         }
-        match self.within(self.raft.client_write(command)).await {
-            Ok(decided) => Ok((decided.log_id.index, decided.data.0)),
-            Err(RaftError::APIError(ClientWriteError::ForwardToLeader(to))) => {
+        let handing_over = self.handing_over.lock().await;
+        let decided = self.hand_over(command).await?;
+        drop(handing_over);
+        self.answer(decided).await
+    }
+
+    /// Decides a command, if this node leads and `holds` is true of the state that the command
+    /// follows on. Commands that are under way come first, also those of the last leader. Costs two
+    /// entries.
+    pub async fn propose_while(
+        &self,
+        holds: impl Fn(&Metadata) -> bool,
+        command: Command,
+    ) -> Result<(u64, Option<Refusal>), NotDecided> {
+        if self.waits_for_room() {
+            return Err(NotDecided::NotLeader(None));
+        }
+        // Nobody else hands over a command meanwhile.
+        let handing_over = self.handing_over.lock().await;
+        // When an entry of this term is decided, all entries before it are part of the state here.
+        let (last, _) = self.answer(self.hand_over(without_effect()).await?).await?;
+        if !self.wait_applied(last).await {
+            return Err(NotDecided::Stopped);
+        }
+        if !holds(&self.position().metadata) {
+            return Ok((last, Some(Refusal::Changed)));
+        }
+        let decided = self.hand_over(command).await?;
+        drop(handing_over);
+        self.answer(decided).await
+    }
+
+    /// Gives a command to openraft, which keeps the order of the calls.
+    async fn hand_over(&self, command: Command) -> Result<Awaited, NotDecided> {
+        self.within(self.raft.client_write_ff(command)).await.map_err(|_| NotDecided::Stopped)
+    }
+
+    async fn answer(&self, decided: Awaited) -> Result<(u64, Option<Refusal>), NotDecided> {
+        match self.within(decided).await {
+            Ok(Ok(decided)) => Ok((decided.log_id.index, decided.data.0)),
+            Ok(Err(ClientWriteError::ForwardToLeader(to))) => {
                 Err(NotDecided::NotLeader(to.leader_node.and_then(|leader| leader.node)))
             }
-            Err(_) => Err(NotDecided::Stopped),
+            Ok(Err(ClientWriteError::ChangeMembershipError(_))) | Err(_) => Err(NotDecided::Stopped),
         }
     }
 
@@ -286,6 +332,11 @@ impl RaftGroup {
             Err(e) => refused(&e.to_string()),
         }
     }
+}
+
+/// A command that every member refuses.
+const fn without_effect() -> Command {
+    Command::TakeStep { steps: Vec::new() }
 }
 
 type Files = (LogStore, SnapshotFile, Option<SavedSnapshot>);

@@ -4,8 +4,9 @@ mod world;
 
 use crate::node::{ProposeError, StartError};
 use crate::raft::wire::{self, Request, Response};
-use crate::state::{BucketName, Command, MemberStatus, Refusal, TypeName};
+use crate::state::{BucketName, Command, MemberStatus, Metadata, Refusal, TypeName};
 use bytes::Bytes;
+use futures_util::future;
 use ombak_runtime::{Runtime, RuntimeExt, within};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::Loss;
@@ -30,6 +31,33 @@ fn set_bucket(name: &str, expected: Option<u64>, n_val: u32) -> Command {
 fn propose(world: &World, at: u64, command: Command) -> Result<u64, ProposeError> {
     let (node, deadline) = (world.node(at), world.deadline(20));
     world.run(async move { node.propose(command, deadline).await })
+}
+
+fn has_type(metadata: &Metadata, name: &str) -> bool {
+    metadata.types().contains_key(name.as_bytes())
+}
+
+#[test]
+fn a_command_follows_on_the_state_that_it_was_decided_on_or_is_refused() {
+    let world = cluster(7, 3);
+    let at = leader(&world).unwrap();
+    let (node, deadline) = (world.node(at), world.deadline(20));
+    let (first, second) = world.run(async move {
+        let is_first = |now: &Metadata| !has_type(now, "first");
+        // The first one is under way, and no part of the state, when the second one is proposed.
+        let first = node.propose(create_type("first"), deadline);
+        future::join(first, node.propose_while(is_first, create_type("second"), deadline)).await
+    });
+    assert!(first.is_ok());
+    assert_eq!(second, Err(ProposeError::Refused(Refusal::Changed)));
+    let (node, deadline) = (world.node(at), world.deadline(20));
+    let third = world
+        .run(async move { node.propose_while(|now| has_type(now, "first"), create_type("third"), deadline).await });
+    assert!(third.is_ok() && !has_type(&world.node(at).metadata(), "second"));
+    let follower = (1..=3).find(|number| *number != at).unwrap();
+    let (node, deadline) = (world.node(follower), world.deadline(20));
+    let elsewhere = world.run(async move { node.propose_while(|_| true, create_type("fourth"), deadline).await });
+    assert_eq!(elsewhere, Err(ProposeError::NoLeader), "only the leader knows what comes before");
 }
 
 fn activate(world: &World, at: u64, name: &'static str) -> Result<Vec<NodeId>, ProposeError> {
