@@ -138,6 +138,36 @@ async fn a_bad_sector_does_not_keep_a_tombstone_from_being_reaped() {
 }
 
 /// A version that one primary holds in a bad sector, and no other node has.
+/// The owner of the only replica cannot read it, and a fallback has the same version.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hint_repairs_the_version_that_cannot_be_read_and_goes() {
+    let cluster = Cluster::of(3);
+    let bucket = cluster.create_type("one", 1);
+    let owner = cluster.owners(&bucket, "k", 1)[0];
+    let others: Vec<usize> = (0..3).filter(|node| *node != owner).collect();
+    let partition = cluster.home_of(&bucket, "k");
+    cluster.set_down(owner, true);
+    cluster.put(others[0], &bucket, "k", "v", w(1)).await.unwrap();
+    let holder = cluster.holders(&bucket, "k")[0];
+    assert_ne!(holder, owner);
+    // The owner gets the version, and the fallback keeps its own.
+    let stored = cluster.kv(holder).stores().find(|(number, _)| *number == partition).unwrap().1;
+    let mut storage_key = Vec::new();
+    encode_storage_key(&bucket, b"k", &mut storage_key);
+    let found = stored.get(&storage_key, ReadMode::Blocking).unwrap().unwrap();
+    cluster.store_version(owner, &bucket, "k", 1, &found).await;
+    assert_eq!(cluster.stored(owner, &bucket, "k"), cluster.stored(holder, &bucket, "k"));
+    cluster.kv(holder).set_handoff(false, false);
+    cluster.close(owner).await;
+    cluster.start(owner);
+    cluster.lose_sector(owner, &bucket, "k");
+    cluster.kv(holder).set_handoff(true, true);
+    cluster.wait_until("the hint is gone", |c| c.holders(&bucket, "k") == [owner]).await;
+    cluster.wait_until_settled().await;
+    let one = GetOptions { r: count(1), ..GetOptions::default() };
+    assert_eq!(values(cluster.get(owner, &bucket, "k", one).await), ["v"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_only_a_bad_sector_has_is_listed_until_it_is_given_up() {
     let cluster = Cluster::of(3);

@@ -303,6 +303,35 @@ async fn a_member_of_the_old_set_fills_from_the_new_one_too() {
     assert_eq!(newest(&cluster, 0), newest(&cluster, 3));
 }
 
+/// Otherwise the home would wait for the class, and the class for a disk on which nobody needs
+/// anything any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_class_fills_beside_a_leaver_that_takes_no_copies() {
+    let (cluster, bucket) = three_of_four().await;
+    cluster.leaves(2);
+    cluster.set_goal(&[0, 1, 3]).await;
+    cluster.step(Step::Begin).await;
+    let number = (0..KEYS).find(|number| cluster.owners(&bucket, &key(*number), 3) == [1, 2, 0]).unwrap();
+    cluster.set_cut(2, true);
+    cluster.put(1, &bucket, &key(number), "newer", PutOptions { dw: count(1), ..w(1) }).await.unwrap();
+    let newest = |c: &Cluster, node| c.stored(node, &bucket, &key(number));
+    let has_newest = |c: &Cluster, node| newest(c, node) == newest(c, 1);
+    cluster.wait_until("the others have it", |c| has_newest(c, 0) && has_newest(c, 3)).await;
+    cluster.set_free_bytes(2, Some(0));
+    cluster.set_cut(2, false);
+    cluster.stop(0, Loss::Nothing).await;
+    cluster.start_knowing(0, Some(FillReason::LostWrites));
+    cluster.wait_until("it is full", |c| filling(c, 0, FillReason::LostWrites) == 0).await;
+    assert!(!has_newest(&cluster, 2));
+    // If the leaver stays after all, it gets what it lacks.
+    cluster.step(Step::Abort).await;
+    cluster.set_free_bytes(2, None);
+    (0..4).for_each(|node| cluster.kv(node).retry_transfers());
+    cluster.wait_until("the leaver has it", |c| has_newest(c, 2)).await;
+    cluster.wait_until_settled().await;
+    assert_only_owners_hold_all(&cluster, &bucket);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_of_a_node_that_was_removed_is_forgotten() {
     let (cluster, bucket) = three_of_four().await;

@@ -206,6 +206,12 @@ pub trait Backend: Send + Sync {
         Ok(None)
     }
 
+    /// The digest of the current version of a key, expired or not, if an index knows it without
+    /// reading the record; otherwise none. Waits for the disk.
+    fn known_digest(&self, _key: &[u8]) -> Result<Option<u64>, StorageError> {
+        Ok(None)
+    }
+
     /// Appends a version. When this returns, the write call has returned: the version survives a
     /// crash of the process, but not necessarily of the machine.
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError>;

@@ -29,6 +29,7 @@ pub use event_ids::ActorSource;
 pub(crate) use grow::Added;
 pub use locked::{Locked, Written};
 pub use partition::Partition;
+pub(crate) use partition::is_unreadable;
 pub use rules::{MergeRules, WriteRules};
 pub(crate) use table::PartitionTable;
 pub(crate) use unreadable_keys::KeyPlace;

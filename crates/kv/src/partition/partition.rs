@@ -252,6 +252,11 @@ impl Partition {
         Ok(true)
     }
 
+    /// Whether the current version has this digest, as an index tells without reading it. Blocks.
+    pub(crate) fn is_known_to_have(&self, key: &[u8], digest: u64) -> Result<bool, Failure> {
+        Ok(self.store.known_digest(key)? == Some(digest))
+    }
+
     /// Applies back-pressure: while the store is behind with its work, writers must help it to
     /// catch up. Otherwise its memory would grow without bound.
     fn await_store(&self, access: Access) -> Result<(), Failure> {
@@ -350,6 +355,7 @@ pub(super) fn has_summary(object: &Object) -> bool {
     object.siblings.iter().any(|s| s.meta.of_kind.as_ref().is_some_and(|state| !state.summary.is_empty()))
 }
 
-fn is_unreadable(failure: &Failure) -> bool {
+/// Whether something failed because a version cannot be read.
+pub(crate) fn is_unreadable(failure: &Failure) -> bool {
     matches!(failure, Failure::Refused(Error::Storage(why)) if why.kind == StoreFailureKind::Unreadable)
 }

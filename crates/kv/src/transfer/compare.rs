@@ -3,14 +3,14 @@
 use super::send::disabled;
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::{Engine, Taken};
-use crate::partition::{Access, Failure, Partition};
+use crate::partition::{Access, Failure, Partition, digest, is_unreadable};
 use crate::replica::{
-    COMPARE_KEYS_MAX, Compare, Compared, Held, HeldVersion, Push, Pushed, RangeSum, SUMMARY_RANGES_MAX, StoredVersion,
-    Summarize, Summary, checksum_of, range_of,
+    COMPARE_KEYS_MAX, Compare, Compared, Held, HeldVersion, Push, Pushed, RangeSum, ReplicaStore, SUMMARY_RANGES_MAX,
+    StoreMode, StoredVersion, Summarize, Summary, checksum_of, range_of,
 };
 use ombak_runtime::Waited;
 use ombak_storage::{Detail, FoldEntry, Scope, key_hash};
-use ombak_types::{Error, StoreFailure, StoreFailureKind};
+use ombak_types::{Error, StoreFailure, StoreFailureKind, stored_object};
 
 /// Number of entries that a fold takes from a snapshot at a time.
 const FOLD_ENTRIES: usize = 2_000;
@@ -53,7 +53,7 @@ impl Engine {
             if copy.partition != push.class.partition || copy.n != push.class.n {
                 return Err(StoreFailure::internal("a pushed copy is of another class").into());
             }
-            stored.push(match self.store_replica(copy, Access::Blocking) {
+            stored.push(match self.store_pushed(&partition, copy) {
                 Ok(Taken::Stored(written)) => {
                     seq = seq.max(written.seq);
                     bytes += (copy.key.len() + copy.head.len() + copy.body.len()) as u64;
@@ -77,6 +77,22 @@ impl Engine {
         let objects = stored.iter().filter(|stored| stored.is_ok()).count() as u64;
         self.transfers.progress.counts.received(objects, bytes);
         Ok(Pushed { home_version, stored, counter: self.fences.counter() })
+    }
+
+    /// Stores a copy that another node brings. If this node has the same version and cannot read it,
+    /// the copy takes its place: the other node may have the only one that can be read
+    /// (docs/design/replication.md §13).
+    fn store_pushed(&self, partition: &Partition, copy: &ReplicaStore) -> Result<Taken, Failure> {
+        let taken = self.store_replica(copy, Access::Blocking);
+        if !taken.as_ref().is_err_and(is_unreadable) {
+            return taken;
+        }
+        let incoming = stored_object::decode(&copy.head, Some(&copy.body)).map_err(Error::from)?;
+        if !partition.is_known_to_have(&copy.key, digest(&incoming))? {
+            return taken;
+        }
+        let repair = ReplicaStore { mode: StoreMode::ReplaceUnreadable, ..copy.clone() };
+        self.store_replica(&repair, Access::Blocking)
     }
 
     /// Sums up a class, expired versions and tombstones included. Blocks for as long as a fold over

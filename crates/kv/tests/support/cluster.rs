@@ -18,7 +18,7 @@ use ombak_ring::{Ring, RingVersion};
 use ombak_runtime::BoxFuture;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
 use ombak_storage::fs::{FileSystem, OpenMode};
-use ombak_storage::{AppendMarks, BitcaskFactory, JournalConfig, ReadMode, SyncStrategy};
+use ombak_storage::{AppendMarks, BitcaskFactory, JournalConfig, ReadMode, Stored, SyncStrategy};
 use ombak_types::names::encode_storage_key;
 use ombak_types::{Bucket, Error, NodeId, Object, PropMap, Quorum, Sibling, VectorClock, stored_object};
 use parking_lot::Mutex;
@@ -378,6 +378,14 @@ impl Cluster {
     pub async fn store_tombstone(&self, node: usize, bucket: &Bucket, key: &str, clock: &VectorClock) {
         let object = Object { clock: clock.clone(), siblings: vec![Sibling::tombstone()] };
         let store = self.copy_of(node, bucket, key, &object);
+        self.kv(node).local_replica().store(store).await.unwrap();
+    }
+
+    /// Stores a version that another node has, in one node alone.
+    pub async fn store_version(&self, node: usize, bucket: &Bucket, key: &str, n: u32, found: &Stored) {
+        let object = stored_object::decode(&found.head, found.body.as_ref()).unwrap();
+        let (head, body) = (found.head.clone(), found.body.clone().unwrap_or_default());
+        let store = ReplicaStore { n, head, body, ..self.copy_of(node, bucket, key, &object) };
         self.kv(node).local_replica().store(store).await.unwrap();
     }
 

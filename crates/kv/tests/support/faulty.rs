@@ -190,6 +190,10 @@ impl Backend for FaultyStore {
         self.inner.delete(key)
     }
 
+    fn known_digest(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
+        self.inner.known_digest(key)
+    }
+
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
         self.faults.check_partition(self.partition)?;
         self.inner.delete_if(key, digest)

@@ -103,6 +103,10 @@ impl Backend for MultiStore {
         self.store(key)?.record_bytes(key)
     }
 
+    fn known_digest(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
+        self.store(key)?.known_digest(key)
+    }
+
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         let _writing = self.gate.read();
         self.store(write.key)?.put(write)

@@ -298,6 +298,10 @@ impl Backend for PartedStore {
         Ok(Some(bytes + self.directory_of(key).map_or(0, |directory| directory.bytes)))
     }
 
+    fn known_digest(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
+        self.inner.known_digest(key)
+    }
+
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         self.inner.put(write)
     }

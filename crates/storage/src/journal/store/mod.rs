@@ -60,6 +60,11 @@ impl<P: JournalPolicy> Backend for Store<P> {
         Ok(found.map(|found| u64::from(found.entry.position.size)))
     }
 
+    fn known_digest(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
+        let found = self.core.index.get(P::Index::key(key), ReadMode::Blocking)?;
+        Ok(found.map(|found| found.entry.digest))
+    }
+
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         self.core.put(write)
     }
