@@ -162,7 +162,7 @@ async fn a_hint_repairs_the_version_that_cannot_be_read_and_goes() {
     cluster.start(owner);
     cluster.lose_sector(owner, &bucket, "k");
     cluster.kv(holder).set_handoff(true, true);
-    cluster.wait_until("the hint is gone", |c| c.holders(&bucket, "k") == [owner]).await;
+    cluster.wait_until("the hint is gone", |c| c.stored(holder, &bucket, "k").is_none()).await;
     cluster.wait_until_settled().await;
     let one = GetOptions { r: count(1), ..GetOptions::default() };
     assert_eq!(values(cluster.get(owner, &bucket, "k", one).await), ["v"]);
