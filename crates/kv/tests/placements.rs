@@ -324,8 +324,8 @@ async fn a_class_fills_beside_a_leaver_that_takes_no_copies() {
     cluster.wait_until("it is full", |c| filling(c, 0, FillReason::LostWrites) == 0).await;
     assert!(!has_newest(&cluster, 2));
     // If the leaver stays after all, it gets what it lacks.
-    cluster.step(Step::Abort).await;
     cluster.set_free_bytes(2, None);
+    cluster.step(Step::Abort).await;
     (0..4).for_each(|node| cluster.kv(node).retry_transfers());
     cluster.wait_until("the leaver has it", |c| has_newest(c, 2)).await;
     cluster.wait_until_settled().await;
