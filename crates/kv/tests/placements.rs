@@ -398,6 +398,28 @@ async fn a_proof_that_is_interrupted_five_times_sends_hardly_more() {
     assert!(sent * 10 <= copies * 12, "{sent} copies were sent, and {copies} were needed");
 }
 
+/// A member that ended uncleanly during a change owes the new member what it wrote last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_owed_to_a_new_member_comes_with_the_proofs_and_not_twice() {
+    let (cluster, bucket) = three_of_four().await;
+    cluster.set_goal(&[0, 1, 3]).await;
+    cluster.step(Step::Begin).await;
+    cluster.set_handoffs(false);
+    cluster.set_cut(3, true);
+    for number in KEYS..10 * KEYS {
+        cluster.put(number % 3, &bucket, &key(number), "value", w(2)).await.unwrap();
+    }
+    cluster.wait_until("something is owed", |c| (0..3).all(|node| !c.kv(node).owed_marks().is_empty())).await;
+    cluster.set_cut(3, false);
+    let before = cluster.pushed();
+    (0..3).for_each(|node| cluster.order_proofs_of(node));
+    cluster.set_handoffs(true);
+    cluster.prove_all().await;
+    cluster.wait_until("nothing is owed", |c| (0..3).all(|node| c.kv(node).owed_marks().is_empty())).await;
+    let (sent, needed) = (cluster.pushed() - before, 10 * KEYS as u64);
+    assert!(sent * 10 <= needed * 11, "{sent} copies were sent, and {needed} were needed");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_ends_the_proof_with_a_clear_obstacle_and_nobody_drops_anything() {
     let (cluster, bucket) = three_of_four().await;

@@ -25,17 +25,38 @@ const VERSIONS_MIN: u64 = 1_000;
 /// Number of entries that are removed between two looks at the placement.
 const ENTRIES_AT_ONCE: usize = 1_000;
 
+/// What became of the sums of a class.
+enum Sums {
+    /// They were compared, as far as that was worth it.
+    Compared,
+    /// A primary has them of another version of the home.
+    OfAnotherVersion,
+}
+
 impl Transfers {
-    /// Drops the foreign copies of a partition that all primaries have, as far as sums show it.
-    pub(super) async fn hand_back_ranges(&self, engine: &Arc<Engine>, placement: &Placement, partition: u32) {
+    /// Drops the foreign copies of a partition that all primaries have, as far as sums show it. An
+    /// error says that a primary has another version of the home: it would prove no key, either.
+    pub(super) async fn hand_back_ranges(
+        &self,
+        engine: &Arc<Engine>,
+        placement: &Placement,
+        partition: u32,
+    ) -> Result<(), Error> {
         for n in engine.buckets.snapshot().all_n_vals() {
             let class = ClassId { partition, n };
-            if self.foreign.is_foreign(class)
-                && let Err(why) = self.hand_back_equal_ranges(engine, placement, class).await
-            {
-                debug!(partition, n, %why, "copies are handed back key by key");
+            if !self.foreign.is_foreign(class) {
+                continue;
+            }
+            match self.hand_back_equal_ranges(engine, placement, class).await {
+                Ok(Sums::Compared) => {}
+                Ok(Sums::OfAnotherVersion) => {
+                    let why = "a primary knows another version of the home partition";
+                    return Err(StoreFailure::new(StoreFailureKind::Busy, why).into());
+                }
+                Err(why) => debug!(partition, n, %why, "copies are handed back key by key"),
             }
         }
+        Ok(())
     }
 
     async fn hand_back_equal_ranges(
@@ -43,11 +64,11 @@ impl Transfers {
         engine: &Arc<Engine>,
         placement: &Placement,
         class: ClassId,
-    ) -> Result<(), Error> {
+    ) -> Result<Sums, Error> {
         let home = placement.home(class.partition);
         let primaries = home.primaries(class.n);
         if primaries.is_empty() || !primaries.iter().all(|node| engine.config.peers.is_up(*node)) {
-            return Ok(());
+            return Ok(Sums::Compared);
         }
         let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX, synced: true };
         let there = engine.clone();
@@ -58,14 +79,13 @@ impl Transfers {
         };
         let (cut_seq, own) = self.walk(Asker::default(), sum_up).await?;
         if own.ranges.iter().map(|range| range.versions).sum::<u64>() < VERSIONS_MIN {
-            return Ok(());
+            return Ok(Sums::Compared);
         }
         let theirs = primaries.iter().map(|node| engine.config.peers.transfer(*node).summarize(summarize));
         let theirs = try_join_all(theirs).await?;
         let is_same_home = |version| version == home.version();
         if !is_same_home(own.home_version) || !theirs.iter().all(|theirs| is_same_home(theirs.home_version)) {
-            let why = "a primary knows another version of the home partition";
-            return Err(StoreFailure::new(StoreFailureKind::Busy, why).into());
+            return Ok(Sums::OfAnotherVersion);
         }
         let agree = |range: &u32| {
             let at = *range as usize;
@@ -73,10 +93,11 @@ impl Transfers {
         };
         let proved: Vec<u32> = (0..summarize.ranges).filter(agree).collect();
         if proved.is_empty() {
-            return Ok(());
+            return Ok(Sums::Compared);
         }
         let (there, ranges, version) = (engine.clone(), Ranges::of(summarize.ranges, &proved), home.version());
-        self.walk(Asker::default(), move |_| drop_ranges(&there, class, &ranges, cut_seq, version)).await
+        self.walk(Asker::default(), move |_| drop_ranges(&there, class, &ranges, cut_seq, version)).await?;
+        Ok(Sums::Compared)
     }
 }
 

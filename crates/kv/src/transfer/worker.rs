@@ -227,11 +227,14 @@ impl Worker {
                 transfers.orders.open().into_iter().filter(|(_, to)| is_up(to)).map(|(c, to)| Piece::CarryOut(c, to)),
             );
             let proofs = transfers.proofs.open(engine, placement, &ns);
-            pieces.extend(proofs.into_iter().filter(|(_, to)| is_up(to)).map(|(class, to)| Piece::Prove(class, to)));
             let owed = transfers.owed.list().into_iter().filter(|owed| {
                 let primaries = placement.home(owed.class.partition).primaries(owed.class.n);
-                is_up(&owed.peer) && primaries.contains(&owed.peer) && primaries.contains(&here)
+                // A proof brings what is owed, too, and shares the work with others.
+                let is_proved_first = proofs.contains(&(owed.class, owed.peer));
+                is_up(&owed.peer) && primaries.contains(&owed.peer) && primaries.contains(&here) && !is_proved_first
             });
+            let proofs = proofs.iter().filter(|(_, to)| is_up(to));
+            pieces.extend(proofs.map(|(class, to)| Piece::Prove(*class, *to)));
             pieces.extend(owed.map(|owed| Piece::Pay(owed.class, owed.peer)));
             // What is foreign now may not be foreign when the change of its home ends.
             let is_to_visit = |partition: &u32| {
