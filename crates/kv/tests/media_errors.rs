@@ -137,7 +137,6 @@ async fn a_bad_sector_does_not_keep_a_tombstone_from_being_reaped() {
     cluster.wait_until_settled().await;
 }
 
-/// A version that one primary holds in a bad sector, and no other node has.
 /// The owner of the only replica cannot read it, and a fallback has the same version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hint_repairs_the_version_that_cannot_be_read_and_goes() {
@@ -168,6 +167,7 @@ async fn a_hint_repairs_the_version_that_cannot_be_read_and_goes() {
     assert_eq!(values(cluster.get(owner, &bucket, "k", one).await), ["v"]);
 }
 
+/// A version that one primary holds in a bad sector, and no other node has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_that_only_a_bad_sector_has_is_listed_until_it_is_given_up() {
     let cluster = Cluster::of(3);

@@ -75,8 +75,8 @@ pub(crate) async fn check(clients: &Clients, seed: u64) {
     settling::settle(clients).await;
 }
 
-/// Whether a node has found out that other nodes are back. Until then it reads from fallbacks, which
-/// may have delivered everything already.
+/// Whether a node has found out that other nodes are back. Until then it reads from fallbacks,
+/// which may have delivered everything already.
 fn knows_all(clients: &Clients, host: HostId, others: &[HostId]) -> bool {
     let cluster = clients.cluster.lock();
     let Some(member) = &cluster.node(host).member else { return false };

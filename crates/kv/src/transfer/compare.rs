@@ -79,8 +79,8 @@ impl Engine {
         Ok(Pushed { home_version, stored, counter: self.fences.counter() })
     }
 
-    /// Stores a copy that another node brings. If this node has the same version and cannot read it,
-    /// the copy takes its place: the other node may have the only one that can be read
+    /// Stores a copy that another node brings. If this node has the same version and cannot read
+    /// it, the copy takes its place: the other node may have the only one that can be read
     /// (docs/design/replication.md §13).
     fn store_pushed(&self, partition: &Partition, copy: &ReplicaStore) -> Result<Taken, Failure> {
         let taken = self.store_replica(copy, Access::Blocking);

@@ -3,8 +3,9 @@
 //!
 //! Both nodes sum up ranges of key hashes, each with one fold over its keys. For the ranges that
 //! differ, this node orders the other one to push what it holds and this node lacks, and pushes
-//! what the other one lacks. Both directions end with a proof of inclusion. The other node need not
-//! be full itself: after a loss of power of the whole cluster all compare with each other.
+//! what the other one lacks. Both directions end with a proof of inclusion. Only a member that is on
+//! its way out of the home may take nothing: it is owed what it lacks. The other node need not be
+//! full itself: after a loss of power of the whole cluster all compare with each other.
 //!
 //! A class of which a primary was removed from the cluster is compared with the others alone.
 //!
@@ -253,15 +254,15 @@ impl Transfers {
         let order = self.runtime.random_u64().map_err(Error::from)?;
         let give = Give { class, to: engine.identity.node_id, order, ranges: summarize.ranges, wanted };
         client.give(give.clone()).await?;
-        let placement = engine.placement();
-        if is_on_its_way_out(&placement.home(class.partition), node, class.n) {
+        let which = Which::Class { n: class.n, ranges: Some(ranges) };
+        let task = Task { which, since_seq: 0, kind: TransferKind::Fill, versions: None };
+        let brought = self.bring_all(engine, class, node, task).await;
+        if brought.is_err() && is_on_its_way_out(&engine.placement().home(class.partition), node, class.n) {
             // It may take nothing any more, because its disk is full. If the home goes back to its
             // ring in force, the node gets this then.
             self.owed.missed(class, node, 1);
         } else {
-            let which = Which::Class { n: class.n, ranges: Some(ranges) };
-            let task = Task { which, since_seq: 0, kind: TransferKind::Fill, versions: None };
-            self.bring_all(engine, class, node, task).await?;
+            brought?;
         }
         for _ in 0..ASKED_MAX {
             if client.give(give.clone()).await? == Giving::Done {

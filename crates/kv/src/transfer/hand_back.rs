@@ -104,7 +104,7 @@ impl Transfers {
         }
         let may_hand_back = self.may_hand_back(engine, &placement, partition);
         if since_seq == 0 && may_hand_back && !is_of_one_ring(&placement) {
-            self.hand_back_ranges(engine, &placement, partition).await?;
+            self.hand_back_ranges(engine, &placement, partition).await;
         }
         let mut begin = self.foreign.begin_fold(partition);
         let visited_seq = engine.partitions().find(partition)?.store().last_seq();

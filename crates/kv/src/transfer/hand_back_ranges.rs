@@ -10,53 +10,37 @@ use super::Transfers;
 use super::fold::Ranges;
 use super::hand_back::{Removal, remove_proven};
 use crate::engine::Engine;
-use crate::replica::{ClassId, SUMMARY_RANGES_MAX, Summarize};
+use crate::replica::{ClassId, SUMMARY_RANGES_MAX, Summarize, Summary};
 use futures_util::future::try_join_all;
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
-use ombak_runtime::{Asker, Waited};
+use ombak_runtime::{Asker, RuntimeExt, Waited};
 use ombak_storage::{Detail, FoldEntry, Scope};
-use ombak_types::{Error, StoreFailure, StoreFailureKind};
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::debug;
 
 /// Fewer copies are compared key by key: the sums cost every primary a fold over all of its keys.
 const VERSIONS_MIN: u64 = 1_000;
+/// How long the primaries may take to adopt the version of the home that this node has.
+const SAME_VERSION_WITHIN: Duration = Duration::from_secs(3);
+/// The time between two questions for sums.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// Number of entries that are removed between two looks at the placement.
 const ENTRIES_AT_ONCE: usize = 1_000;
 
-/// What became of the sums of a class.
-enum Sums {
-    /// They were compared, as far as that was worth it.
-    Compared,
-    /// A primary has them of another version of the home.
-    OfAnotherVersion,
-}
-
 impl Transfers {
-    /// Drops the foreign copies of a partition that all primaries have, as far as sums show it. An
-    /// error says that a primary has another version of the home: it would prove no key, either.
-    pub(super) async fn hand_back_ranges(
-        &self,
-        engine: &Arc<Engine>,
-        placement: &Placement,
-        partition: u32,
-    ) -> Result<(), Error> {
+    /// Drops the foreign copies of a partition that all primaries have, as far as sums show it.
+    pub(super) async fn hand_back_ranges(&self, engine: &Arc<Engine>, placement: &Placement, partition: u32) {
         for n in engine.buckets.snapshot().all_n_vals() {
             let class = ClassId { partition, n };
-            if !self.foreign.is_foreign(class) {
-                continue;
-            }
-            match self.hand_back_equal_ranges(engine, placement, class).await {
-                Ok(Sums::Compared) => {}
-                Ok(Sums::OfAnotherVersion) => {
-                    let why = "a primary knows another version of the home partition";
-                    return Err(StoreFailure::new(StoreFailureKind::Busy, why).into());
-                }
-                Err(why) => debug!(partition, n, %why, "copies are handed back key by key"),
+            if self.foreign.is_foreign(class)
+                && let Err(why) = self.hand_back_equal_ranges(engine, placement, class).await
+            {
+                debug!(partition, n, %why, "copies are handed back key by key");
             }
         }
-        Ok(())
     }
 
     async fn hand_back_equal_ranges(
@@ -64,11 +48,11 @@ impl Transfers {
         engine: &Arc<Engine>,
         placement: &Placement,
         class: ClassId,
-    ) -> Result<Sums, Error> {
+    ) -> Result<(), Error> {
         let home = placement.home(class.partition);
         let primaries = home.primaries(class.n);
         if primaries.is_empty() || !primaries.iter().all(|node| engine.config.peers.is_up(*node)) {
-            return Ok(Sums::Compared);
+            return Ok(());
         }
         let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX, synced: true };
         let there = engine.clone();
@@ -79,13 +63,12 @@ impl Transfers {
         };
         let (cut_seq, own) = self.walk(Asker::default(), sum_up).await?;
         if own.ranges.iter().map(|range| range.versions).sum::<u64>() < VERSIONS_MIN {
-            return Ok(Sums::Compared);
+            return Ok(());
         }
-        let theirs = primaries.iter().map(|node| engine.config.peers.transfer(*node).summarize(summarize));
-        let theirs = try_join_all(theirs).await?;
-        let is_same_home = |version| version == home.version();
-        if !is_same_home(own.home_version) || !theirs.iter().all(|theirs| is_same_home(theirs.home_version)) {
-            return Ok(Sums::OfAnotherVersion);
+        let theirs = self.sums_of(engine, &primaries, summarize, own.home_version).await?;
+        if own.home_version != home.version() || theirs.iter().any(|theirs| theirs.home_version != own.home_version) {
+            let why = "a primary knows another version of the home partition";
+            return Err(StoreFailure::new(StoreFailureKind::Busy, why).into());
         }
         let agree = |range: &u32| {
             let at = *range as usize;
@@ -93,11 +76,31 @@ impl Transfers {
         };
         let proved: Vec<u32> = (0..summarize.ranges).filter(agree).collect();
         if proved.is_empty() {
-            return Ok(Sums::Compared);
+            return Ok(());
         }
         let (there, ranges, version) = (engine.clone(), Ranges::of(summarize.ranges, &proved), home.version());
-        self.walk(Asker::default(), move |_| drop_ranges(&there, class, &ranges, cut_seq, version)).await?;
-        Ok(Sums::Compared)
+        self.walk(Asker::default(), move |_| drop_ranges(&there, class, &ranges, cut_seq, version)).await
+    }
+
+    /// The sums of other nodes. Nodes adopt the end of a change one after the other, so it waits a
+    /// moment until all have the same version of the home.
+    async fn sums_of(
+        &self,
+        engine: &Engine,
+        nodes: &[NodeId],
+        summarize: Summarize,
+        home_version: RingVersion,
+    ) -> Result<Vec<Summary>, Error> {
+        let until = self.runtime.now() + SAME_VERSION_WITHIN;
+        loop {
+            let asked = nodes.iter().map(|node| engine.config.peers.transfer(*node).summarize(summarize));
+            let sums = try_join_all(asked).await?;
+            let is_behind = sums.iter().any(|sums| sums.home_version < home_version);
+            if !is_behind || self.runtime.now() >= until {
+                return Ok(sums);
+            }
+            self.runtime.sleep(ASK_AGAIN).await;
+        }
     }
 }
 

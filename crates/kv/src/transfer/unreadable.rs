@@ -2,10 +2,11 @@
 //!
 //! A version that this node cannot read stays until something has taken its place, because it may
 //! be the only copy of an acknowledged write (docs/design/replication.md §13). A primary gets what
-//! the other primaries have. If none of them has a version, or only one that has not seen the
-//! unreadable version as far as its clock is known, nothing takes its place. A hint goes when each
-//! primary has proved that it holds a version with the same digest (§4). If they hold another
-//! version by now, nobody can tell whether that one has seen the hint.
+//! the other primaries have, or the same version from whoever brings it. If none of them has a
+//! version, or only one that has not seen the unreadable version as far as its clock is known,
+//! nothing takes its place. A hint goes when each primary has proved that it holds a version with
+//! the same digest (§4). If they hold another version by now, nobody can tell whether that one has
+//! seen the hint.
 //!
 //! What needs such a version waits for it: the hint, the marks of the peers to which it is owed,
 //! the filling of the class, the reaping of the key. It waits until an operator gives the version

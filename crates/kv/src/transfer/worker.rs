@@ -228,9 +228,11 @@ impl Worker {
             );
             let proofs = transfers.proofs.open(engine, placement, &ns);
             let owed = transfers.owed.list().into_iter().filter(|owed| {
-                let primaries = placement.home(owed.class.partition).primaries(owed.class.n);
-                // A proof brings what is owed, too, and shares the work with others.
-                let is_proved_first = proofs.contains(&(owed.class, owed.peer));
+                let home = placement.home(owed.class.partition);
+                let primaries = home.primaries(owed.class.n);
+                // The proof brings a new member what is owed, too, and shares the work with others.
+                let is_new = !home.replica_set(owed.class.n).contains(&owed.peer);
+                let is_proved_first = is_new && proofs.contains(&(owed.class, owed.peer));
                 is_up(&owed.peer) && primaries.contains(&owed.peer) && primaries.contains(&here) && !is_proved_first
             });
             let proofs = proofs.iter().filter(|(_, to)| is_up(to));

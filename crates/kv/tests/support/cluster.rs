@@ -42,6 +42,8 @@ pub struct Links {
     on_answer: Option<Hook>,
     /// The number of pushed copies.
     pushed: u64,
+    /// The number of questions for sums.
+    asked_for_sums: u64,
     /// The number of versions that were compared one by one.
     compared: u64,
     /// The nodes that are no members any more.
@@ -184,6 +186,7 @@ impl TransferClient for Remote {
     }
 
     fn summarize(&self, summarize: Summarize) -> BoxFuture<'static, Result<Summary, Error>> {
+        self.network.0.lock().asked_for_sums += 1;
         self.transfers().summarize(summarize)
     }
 
@@ -489,6 +492,11 @@ impl Cluster {
     /// The number of copies that were pushed so far.
     pub fn pushed(&self) -> u64 {
         self.network.0.lock().pushed
+    }
+
+    /// The number of questions for sums so far.
+    pub fn asked_for_sums(&self) -> u64 {
+        self.network.0.lock().asked_for_sums
     }
 
     /// The number of versions that were compared one by one so far.

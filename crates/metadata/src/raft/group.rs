@@ -188,9 +188,6 @@ impl RaftGroup {
 
     /// Decides a command, if this node leads. Returns its index, and why it was refused if it was.
     pub async fn propose(&self, command: Command) -> Result<(u64, Option<Refusal>), NotDecided> {
-        if self.waits_for_room() {
-            return Err(NotDecided::NotLeader(None));
-        }
         let handing_over = self.handing_over.lock().await;
         let decided = self.hand_over(command).await?;
         drop(handing_over);
@@ -205,9 +202,6 @@ impl RaftGroup {
         holds: impl Fn(&Metadata) -> bool,
         command: Command,
     ) -> Result<(u64, Option<Refusal>), NotDecided> {
-        if self.waits_for_room() {
-            return Err(NotDecided::NotLeader(None));
-        }
         // Nobody else hands over a command meanwhile.
         let handing_over = self.handing_over.lock().await;
         // When an entry of this term is decided, all entries before it are part of the state here.
@@ -225,6 +219,9 @@ impl RaftGroup {
 
     /// Gives a command to openraft, which keeps the order of the calls.
     async fn hand_over(&self, command: Command) -> Result<Awaited, NotDecided> {
+        if self.waits_for_room() {
+            return Err(NotDecided::NotLeader(None));
+        }
         self.within(self.raft.client_write_ff(command)).await.map_err(|_| NotDecided::Stopped)
     }
 

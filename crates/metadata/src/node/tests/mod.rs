@@ -54,6 +54,13 @@ fn a_command_follows_on_the_state_that_it_was_decided_on_or_is_refused() {
     let third = world
         .run(async move { node.propose_while(|now| has_type(now, "first"), create_type("third"), deadline).await });
     assert!(third.is_ok() && !has_type(&world.node(at).metadata(), "second"));
+    let (node, deadline) = (world.node(at), world.deadline(20));
+    let (last, next) = world.run(async move {
+        // Nothing comes between the look at the state and the command.
+        let last = node.propose_while(|now| !has_type(now, "next"), create_type("last"), deadline);
+        future::join(last, node.propose(create_type("next"), deadline)).await
+    });
+    assert!(last.unwrap() < next.unwrap(), "a command came between");
     let follower = (1..=3).find(|number| *number != at).unwrap();
     let (node, deadline) = (world.node(follower), world.deadline(20));
     let elsewhere = world.run(async move { node.propose_while(|_| true, create_type("fourth"), deadline).await });
