@@ -10,8 +10,8 @@ mod parse;
 mod step;
 
 pub use parse::BadFilter;
-pub use step::FilterError;
 pub(crate) use step::parse_int;
+pub use step::{FilterError, UnfitValue};
 
 use ombak_types::etf::Term;
 use step::Step;
@@ -24,10 +24,15 @@ pub struct KeyFilter {
     source: Option<Term>,
 }
 
+/// The work on a key has ended because nobody waits for it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Over;
+
 impl KeyFilter {
-    /// Whether a key is taken. An error ends the job, as in Riak.
-    pub fn takes(&self, key: &[u8]) -> Result<bool, FilterError> {
-        self.check(&Term::binary(key))
+    /// Whether a key is taken. An error ends the job, as in Riak. The longest key and the largest
+    /// filter together can take seconds. The work ends soon after `is_over` is true.
+    pub fn takes(&self, key: &[u8], is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
+        self.check(&Term::binary(key), is_over)
     }
 
     /// What [`Self::parse`] reads the filter from.
@@ -35,10 +40,13 @@ impl KeyFilter {
         self.source.clone().unwrap_or_else(Term::nil)
     }
 
-    fn check(&self, key: &Term) -> Result<bool, FilterError> {
+    fn check(&self, key: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
         let mut value = key.clone();
         for step in &self.steps {
-            value = step.apply(value)?;
+            if is_over() {
+                return Err(FilterError::Over);
+            }
+            value = step.apply(value, is_over)?;
         }
         // The parser has made sure that the last step is a predicate.
         Ok(self.steps.is_empty() || value.as_atom() == Some("true"))

@@ -26,7 +26,7 @@ mod run;
 mod term;
 
 pub use answer::{Collected, Encoding, Failure, PhaseFailure, TooLarge};
-pub use filter::{BadFilter, FilterError, KeyFilter};
+pub use filter::{BadFilter, FilterError, KeyFilter, UnfitValue};
 pub use input::Input;
 pub use job::{
     Batching, IndexQuery, Inputs, Job, JobError, Mapper, PHASES_MAX, Phase, Reducer, ScriptSource, TIMEOUT_DEFAULT, Why,

@@ -12,10 +12,10 @@ use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PartWork};
 use bytes::Bytes;
 use ombak_kv::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
-use ombak_mapreduce::{Failure, Input, KeyFilter};
+use ombak_mapreduce::{Failure, FilterError, Input, KeyFilter};
 use ombak_runtime::pause_if_due;
 use ombak_storage::key_hash;
-use ombak_types::{Bucket, StoreFailure};
+use ombak_types::{Bucket, Error, StoreFailure};
 use std::collections::{BinaryHeap, VecDeque};
 
 /// The place of a key of a share.
@@ -136,12 +136,13 @@ async fn find(worker: &Worker, request: &PartRequest, after: Option<Place>) -> R
         begun: *begun,
         deadline: Some(request.deadline),
     };
+    let is_over = || worker.is_over(request.deadline);
     let mut items = worker.list(question).await?;
     let mut first = FirstKeys::new(after, worker.node().config.keys_bytes_max);
     let mut is_complete = false;
     while let Some(item) = items.recv().await {
         match item? {
-            CoverageItem::Names { names, .. } => first.offer(&names, filter).map_err(PartError::Failed)?,
+            CoverageItem::Names { names, .. } => first.offer(&names, filter, &is_over)?,
             CoverageItem::HomeDone(_) => is_complete = true,
             CoverageItem::Entries(_) => {}
         }
@@ -167,7 +168,7 @@ impl FirstKeys {
         Self { after, keys: BinaryHeap::new(), bytes: 0, bytes_max, is_cut: false }
     }
 
-    fn offer(&mut self, names: &[Bytes], filter: &KeyFilter) -> Result<(), Failure> {
+    fn offer(&mut self, names: &[Bytes], filter: &KeyFilter, is_over: &dyn Fn() -> bool) -> Result<(), PartError> {
         for name in names {
             pause_if_due();
             let hash = key_hash(name);
@@ -176,8 +177,11 @@ impl FirstKeys {
             if !is_behind || !may_fit {
                 continue;
             }
-            if !filter.takes(name).map_err(|error| Failure::Other(error.to_string()))? {
-                continue;
+            match filter.takes(name, is_over) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(FilterError::Over) => return Err(PartError::Lost(Error::Timeout)),
+                Err(FilterError::Unfit(value)) => return Err(PartError::Failed(Failure::Other(value.to_string()))),
             }
             // A slice would keep the whole batch in memory.
             let place = (hash, Bytes::copy_from_slice(name));
@@ -208,7 +212,7 @@ mod tests {
 
     fn first(after: Option<Place>, order: &[Bytes], bytes_max: usize) -> ShareKeys {
         let mut first = FirstKeys::new(after, bytes_max);
-        order.chunks(7).for_each(|names| first.offer(names, &KeyFilter::default()).unwrap());
+        order.chunks(7).for_each(|names| first.offer(names, &KeyFilter::default(), &|| false).unwrap());
         first.finish()
     }
 

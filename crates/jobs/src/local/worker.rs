@@ -7,6 +7,7 @@ use ombak_kv::{CoverageClient, CoverageItem, CoverageRequest, GetReply, GetReque
 use ombak_types::{Error, StoreFailure};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 /// How many items of a listing wait for the worker.
@@ -35,6 +36,11 @@ impl Worker {
 
     pub(super) fn node(&self) -> &Inner {
         &self.node
+    }
+
+    /// Whether nobody waits for the work any more, or its time is over.
+    pub(super) fn is_over(&self, deadline: Instant) -> bool {
+        self.ask.is_closed() || self.node.runtime.now() >= deadline
     }
 
     /// Reads an object as a client would.

@@ -16,6 +16,9 @@ const STEPS_MAX: usize = 1000;
 /// The maximum nesting of `and`, `or` and `not`.
 const DEPTH_MAX: usize = 16;
 
+/// The maximum length of the text of `similar_to`. The work with a key grows with both lengths.
+const SIMILAR_TEXT_BYTES_MAX: usize = 1024;
+
 /// The maximum memory of a compiled regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
@@ -111,7 +114,7 @@ fn text_predicate(name: &[u8], args: &[Term]) -> Option<Step> {
         },
         b"similar_to" => {
             let distance_max = args.get(1)?.as_u64().and_then(|n| usize::try_from(n).ok())?;
-            Step::SimilarTo(text()?, distance_max)
+            Step::SimilarTo(text().filter(|text| text.len() <= SIMILAR_TEXT_BYTES_MAX)?, distance_max)
         }
         b"matches" => {
             let source = text()?;

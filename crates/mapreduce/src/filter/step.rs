@@ -1,21 +1,38 @@
 //! The steps of a key filter.
 
-use super::KeyFilter;
 use super::compare::Comparison;
 use super::distance::distance;
+use super::{KeyFilter, Over};
 use bytes::Bytes;
 use num_bigint::BigInt;
 use ombak_types::etf::{INTEGER_BYTES_MAX, Term};
 use std::collections::HashSet;
 
-/// A step was given a value that it cannot work on.
+/// Why a filter says neither yes nor no.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// A step was given a value that it cannot work on.
+    #[error(transparent)]
+    Unfit(UnfitValue),
+    /// Nobody waits for the answer any more.
+    #[error("the work with key filters has ended")]
+    Over,
+}
+
+/// A value on which a step cannot work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key filter {step} cannot work on {value}")]
-pub struct FilterError {
+pub struct UnfitValue {
     /// The name of the step.
     pub step: &'static str,
     /// The beginning of the value's text.
     pub value: String,
+}
+
+impl From<Over> for FilterError {
+    fn from(Over: Over) -> Self {
+        Self::Over
+    }
 }
 
 /// One step.
@@ -59,7 +76,7 @@ impl Step {
     }
 
     /// What the step makes of a value. A predicate makes `true` or `false` of it.
-    pub(super) fn apply(&self, value: Term) -> Result<Term, FilterError> {
+    pub(super) fn apply(&self, value: Term, is_over: &dyn Fn() -> bool) -> Result<Term, FilterError> {
         let verdict = match self {
             Self::IntToString => return int_to_string(&value).ok_or_else(|| failed("int_to_string", &value)),
             Self::StringToInt => {
@@ -83,31 +100,29 @@ impl Step {
                 regex.is_match(&text)
             }
             Self::SetMember(members) => members.contains(&text_of(&value)),
-            Self::SimilarTo(text, distance_max) => {
-                distance(&text_of(&value), text, *distance_max).is_some_and(|found| found <= *distance_max)
-            }
+            Self::SimilarTo(text, distance_max) => distance(&text_of(&value), text, *distance_max, is_over)?.is_some(),
             Self::StartsWith(prefix) => text_of(&value).starts_with(prefix),
             Self::EndsWith(suffix) => text_of(&value).ends_with(suffix),
-            Self::And(filters) => all(filters, &value)?,
-            Self::Or(filters) => any(filters, &value)?,
-            Self::Not(filter) => !filter.check(&value)?,
+            Self::And(filters) => all(filters, &value, is_over)?,
+            Self::Or(filters) => any(filters, &value, is_over)?,
+            Self::Not(filter) => !filter.check(&value, is_over)?,
         };
         Ok(Term::atom(if verdict { "true" } else { "false" }))
     }
 }
 
-fn all(filters: &[KeyFilter], value: &Term) -> Result<bool, FilterError> {
+fn all(filters: &[KeyFilter], value: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
     for filter in filters {
-        if !filter.check(value)? {
+        if !filter.check(value, is_over)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn any(filters: &[KeyFilter], value: &Term) -> Result<bool, FilterError> {
+fn any(filters: &[KeyFilter], value: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
     for filter in filters {
-        if filter.check(value)? {
+        if filter.check(value, is_over)? {
             return Ok(true);
         }
     }
@@ -115,7 +130,7 @@ fn any(filters: &[KeyFilter], value: &Term) -> Result<bool, FilterError> {
 }
 
 fn failed(step: &'static str, value: &Term) -> FilterError {
-    FilterError { step, value: value.to_string().chars().take(100).collect() }
+    FilterError::Unfit(UnfitValue { step, value: value.to_string().chars().take(100).collect() })
 }
 
 /// The text that Erlang's filters make of any value.

@@ -9,8 +9,12 @@ fn filter(steps: &Value) -> Result<KeyFilter, BadFilter> {
     KeyFilter::parse(&from_json(&steps.clone().into()))
 }
 
+const fn never() -> bool {
+    false
+}
+
 fn takes(steps: &Value, key: &str) -> bool {
-    filter(steps).unwrap().takes(key.as_bytes()).unwrap()
+    filter(steps).unwrap().takes(key.as_bytes(), &never).unwrap()
 }
 
 #[test]
@@ -68,6 +72,7 @@ fn filters_that_do_not_exist_are_refused_by_name() {
         json!([["matches", "((a{900}){900}){900}"]]),
         json!([["tokenize", "-", 0], ["eq", "a"]]),
         json!([["similar_to", "x", -1]]),
+        json!([["similar_to", "x".repeat(1025), 1]]),
         json!([["not"]]),
         json!([["and", "x"]]),
         json!(["eq"]),
@@ -89,9 +94,29 @@ fn filters_are_bounded() {
 
 const DEPTH: usize = 17;
 
+/// The end of a job, or of the node, does not wait for the longest key.
+#[test]
+fn the_work_with_a_key_ends_when_nobody_waits_for_it() {
+    let similar = json!(["similar_to", "x".repeat(1024), 70_000]);
+    let many = json!(["and", vec![json!([["matches", "y*"]]); 900]]);
+    for (steps, looks_max) in [(json!([similar]), 10), (json!([many]), 10)] {
+        let looks = std::cell::Cell::new(0);
+        let is_over = || {
+            looks.set(looks.get() + 1);
+            looks.get() == looks_max
+        };
+        let filter = filter(&steps).unwrap();
+        assert_eq!(filter.takes(&[b'y'; 65_536], &is_over), Err(FilterError::Over), "{steps}");
+        assert_eq!(looks.get(), looks_max, "{steps}");
+    }
+}
+
 #[test]
 fn a_key_that_a_step_cannot_work_on_is_an_error() {
-    let fails = |steps: Value, key: &str| filter(&steps).unwrap().takes(key.as_bytes()).unwrap_err().step;
+    let fails = |steps: Value, key: &str| match filter(&steps).unwrap().takes(key.as_bytes(), &never) {
+        Err(FilterError::Unfit(value)) => value.step,
+        other => panic!("{other:?}"),
+    };
     assert_eq!(fails(json!([["string_to_int"], ["eq", 1]]), "x"), "string_to_int");
     assert_eq!(fails(json!([["string_to_float"], ["eq", 1]]), "1"), "string_to_float");
     assert_eq!(fails(json!([["int_to_string"], ["eq", "1"]]), "1"), "int_to_string");
@@ -115,8 +140,8 @@ proptest! {
     #[test]
     fn distances_are_levenshteins(a in "[ab]{0,6}", b in "[ab]{0,6}", distance_max in 0_usize..7) {
         let expected = plain_distance(a.as_bytes(), b.as_bytes());
-        let found = super::distance::distance(a.as_bytes(), b.as_bytes(), distance_max);
-        prop_assert_eq!(found, (expected <= distance_max).then_some(expected));
+        let found = super::distance::distance(a.as_bytes(), b.as_bytes(), distance_max, &never);
+        prop_assert_eq!(found, Ok((expected <= distance_max).then_some(expected)));
     }
 
     #[test]
@@ -142,7 +167,7 @@ proptest! {
         step.extend(args);
         let steps = json!([step, ["neq", "x"]]);
         if let Ok(filter) = filter(&steps) {
-            drop(filter.takes(&key));
+            drop(filter.takes(&key, &never));
         }
     }
 }

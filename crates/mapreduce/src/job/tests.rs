@@ -92,7 +92,7 @@ fn inputs_have_many_forms() {
         panic!("filter")
     };
     assert_eq!(bucket, Bucket::typed("t", "b"));
-    assert!(filter.takes(b"abc").unwrap() && !filter.takes(b"bc").unwrap());
+    assert!(filter.takes(b"abc", &|| false).unwrap() && !filter.takes(b"bc", &|| false).unwrap());
     let Inputs::Index(query) = inputs(&json!({"bucket": "b", "index": "N_int", "start": 1, "end": "3"})) else {
         panic!("index")
     };
@@ -256,7 +256,7 @@ fn jobs_in_erlangs_encoding_are_the_same_jobs() {
         if bucket == Bucket::typed("t", "b")));
     let filtered = Term::pair(b("b"), Term::List(vec![Term::List(vec![b("eq"), b("k")])]));
     assert!(
-        matches!(erlang(filtered, vec![]).unwrap().inputs, Inputs::Bucket { filter, .. } if !filter.takes(b"x").unwrap())
+        matches!(erlang(filtered, vec![]).unwrap().inputs, Inputs::Bucket { filter, .. } if !filter.takes(b"x", &|| false).unwrap())
     );
     let index = Term::Tuple(vec![Term::atom("index"), b("b"), b("n_int"), Term::Int(1), Term::Int(2)]);
     assert!(matches!(erlang(index, vec![]).unwrap().inputs, Inputs::Index(_)));
