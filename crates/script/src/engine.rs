@@ -170,7 +170,7 @@ fn add_log(ctx: &Ctx<'_>, log: &Rc<RefCell<Log>>) -> rquickjs::Result<()> {
     let log = Rc::clone(log);
     let write = Function::new(ctx.clone(), move |texts: Rest<Coerced<String>>| {
         let [file, line] = texts.0.as_slice() else { return false };
-        log.borrow_mut().push(format!("{}: {}", file.0, line.0));
+        log.borrow_mut().push(&file.0, &line.0);
         true
     })?;
     ctx.globals().set("ejsLog", write)
