@@ -57,6 +57,12 @@ pub enum SourceError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// What should be a data file is none.
+    #[error("{path} is not a regular file, so it is no data file of bitcask: remove it, or import a copy without it")]
+    NotAFile {
+        /// What has the name of a data file.
+        path: PathBuf,
+    },
     /// A Riak node is running on the directory.
     #[error(
         "{lock} says that process {pid} writes here, and that process runs: stop the Riak node first, or import a copy of \

@@ -34,7 +34,8 @@ pub struct PartitionDir {
 }
 
 impl PartitionDir {
-    /// Lists the files of a directory. Fails if a running Riak node writes to it.
+    /// Lists the files of a directory. Fails if a running Riak node writes to it, or if a data file
+    /// is something else than a file, such as a named pipe: reading that could wait for ever.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         let io = |source| SourceError::Io { path: path.to_owned(), source };
         for lock in ["bitcask.write.lock", "bitcask.merge.lock", "bitcask.create.lock"] {
@@ -44,7 +45,10 @@ impl PartitionDir {
         for entry in fs::read_dir(path).map_err(io)? {
             let entry = entry.map_err(io)?;
             let Some(id) = entry.file_name().to_str().and_then(data_file_id) else { continue };
-            let metadata = entry.metadata().map_err(io)?;
+            let metadata = fs::metadata(entry.path()).map_err(io)?;
+            if !metadata.is_file() {
+                return Err(SourceError::NotAFile { path: entry.path() });
+            }
             // A file that is marked for deletion: its current records were merged into another
             // file.
             if metadata.mode() & SETUID == 0 {
@@ -82,7 +86,11 @@ impl PartitionDir {
     fn load_hint(&self, place: u32, file: &DataFile, data: &File, latest: &mut Latest) -> Result<u64, Unusable> {
         let unreadable = |_| Unusable("cannot be read");
         let path = file.path.with_extension("hint");
-        if fs::metadata(&path).map_err(unreadable)?.len() > HINT_BYTES_MAX {
+        let metadata = fs::metadata(&path).map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(Unusable("is not a regular file"));
+        }
+        if metadata.len() > HINT_BYTES_MAX {
             return Err(Unusable("is too large"));
         }
         let bytes = fs::read(&path).map_err(unreadable)?;
@@ -140,6 +148,9 @@ fn tombstone_at(data: &File, offset: u64, value_at: usize, record_bytes: u32) ->
 /// Fails if the process that a lock file names is running. A lock file has the id of the process
 /// and the file that it writes to, and stays behind when a node is killed.
 fn refuse_held(lock: &Path) -> Result<(), SourceError> {
+    if !lock.is_file() {
+        return Ok(());
+    }
     let Ok(text) = fs::read_to_string(lock) else { return Ok(()) };
     let Some(pid) = text.split_ascii_whitespace().next().and_then(|pid| pid.parse::<u32>().ok()) else {
         return Ok(());

@@ -224,6 +224,25 @@ fn the_directory_of_a_running_node_is_refused() {
     assert!(PartitionDir::open(dir.path()).is_ok());
 }
 
+/// A named pipe keeps its reader waiting until somebody writes to it.
+#[test]
+fn what_is_no_regular_file_is_refused_and_never_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = |name: &str| {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, dir.path().join(name), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    };
+    pipe("bitcask.write.lock");
+    let mut file = FileWriter::new(1);
+    file.put(10, A, b"v");
+    let hint = file.save_data(dir.path()).unwrap().with_extension("hint");
+    pipe(hint.file_name().unwrap().to_str().unwrap());
+    assert_eq!(read(dir.path()).0, found(&[(A, "v")]));
+    pipe("2.bitcask.data");
+    let refused = PartitionDir::open(dir.path()).unwrap_err().to_string();
+    assert!(refused.contains("2.bitcask.data is not a regular file"), "{refused}");
+}
+
 #[test]
 fn partition_directories_are_found_in_order() {
     let root = tempfile::tempdir().unwrap();
