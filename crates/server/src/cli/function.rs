@@ -37,7 +37,7 @@ pub async fn run(command: &FunctionCommand, common: &Common, out: Output) -> Res
             let function = request(&target, Method::GET, &path, "").await.map_err(|e| e.into_failure(&target))?;
             match out.json {
                 true => out.line(&function.to_string()),
-                false => out.bytes(function["source"].as_str().unwrap_or_default().as_bytes()),
+                false => out.value(function["source"].as_str().unwrap_or_default().as_bytes()),
             }
         }
         FunctionCommand::Delete { name, force } => {

@@ -13,7 +13,7 @@ use ombak_client::{Client, Found};
 use ombak_types::Bucket;
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// The largest value that is read from standard input, in bytes. The limit of the node is lower
@@ -86,11 +86,7 @@ async fn get(client: &mut Client, at: &At, chosen: Option<usize>, out: Output) -
         return out.line(&at.json(found_json(&found)).to_string());
     }
     let sibling = choose(at, &found.siblings, chosen)?;
-    out.bytes(&sibling.value)?;
-    if std::io::stdout().is_terminal() && !sibling.value.ends_with(b"\n") {
-        out.line("")?;
-    }
-    Ok(())
+    out.value(&sibling.value)
 }
 
 fn found_json(found: &Found) -> Value {

@@ -44,11 +44,11 @@ use crate::import;
 use args::{AdminCommand, Cli, Command, ImportCommand};
 use clap::Parser;
 use failure::Failure;
-use output::Output;
+use output::{Output, as_text, shown_text};
 use serde_json::json;
 use std::ffi::OsString;
 use std::future::Future;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -96,7 +96,8 @@ fn wrong_usage(usage: &clap::Error, out: Output) -> ExitCode {
 
 /// Prints to standard error. An error is ignored: if standard error is closed, nobody can be told.
 fn complain(message: &str) {
-    let _ = writeln!(std::io::stderr(), "{message}");
+    let shown = if std::io::stderr().is_terminal() { shown_text(message, as_text) } else { message.to_owned() };
+    let _ = writeln!(std::io::stderr(), "{shown}");
 }
 
 fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
