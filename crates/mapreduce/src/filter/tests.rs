@@ -98,7 +98,8 @@ const DEPTH: usize = 17;
 #[test]
 fn the_work_with_a_key_ends_when_nobody_waits_for_it() {
     let similar = json!(["similar_to", "x".repeat(1024), 70_000]);
-    let many = json!(["and", vec![json!([["matches", "y*"]]); 900]]);
+    let mut many = vec![json!("and")];
+    many.resize(900, json!([["matches", "y*"]]));
     for (steps, looks_max) in [(json!([similar]), 10), (json!([many]), 10)] {
         let looks = std::cell::Cell::new(0);
         let is_over = || {
