@@ -3,9 +3,9 @@
 //!
 //! Both nodes sum up ranges of key hashes, each with one fold over its keys. For the ranges that
 //! differ, this node orders the other one to push what it holds and this node lacks, and pushes
-//! what the other one lacks. Both directions end with a proof of inclusion. Only a member that is on
-//! its way out of the home may take nothing: it is owed what it lacks. The other node need not be
-//! full itself: after a loss of power of the whole cluster all compare with each other.
+//! what the other one lacks. Both directions end with a proof of inclusion. Only a member that is
+//! on its way out of the home may take nothing: it is owed what it lacks. The other node need not
+//! be full itself: after a loss of power of the whole cluster all compare with each other.
 //!
 //! A class of which a primary was removed from the cluster is compared with the others alone.
 //!

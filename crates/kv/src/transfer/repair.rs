@@ -1,8 +1,9 @@
 //! Repairs what the stores of this node cannot read (docs/design/replication.md §13).
 //!
 //! A primary reads the key from all primaries, and takes what they have in the place of its own
-//! version. It also takes the same version from a node that brings it (`compare`). A node that is no primary is not repaired: its copy goes when every primary has proved
-//! that it holds a version with the same digest (`hand_back`).
+//! version. It also takes the same version from a node that brings it (`compare`). A node that is
+//! no primary is not repaired: its copy goes when every primary has proved that it holds a version
+//! with the same digest (`hand_back`).
 
 use super::Transfers;
 use crate::engine::Engine;
