@@ -66,7 +66,7 @@ pub(crate) async fn check(clients: &Clients, seed: u64) {
     owners.iter().for_each(|host| clients.world.resume(*host));
     for number in 0..READS {
         let host = *random.pick(if number % 3 == 2 { &others } else { &owners });
-        if knows_all(clients, host, &owners) {
+        if owners.contains(&host) || knows_all(clients, host, &owners) {
             read(clients, host, key, &written).await;
         }
         let pause_ms = random.within(0..READ_PAUSE_MS_MAX);
