@@ -96,7 +96,11 @@ pub fn decode_read_reply(message: &Bytes) -> Result<ReadReply, Malformed> {
     }
     let (digest, seq) = (reader.u64()?, reader.varint()?);
     let (head, body) = match part {
-        flag::HEAD => (reader.rest()?, None),
+        flag::HEAD => {
+            // Only a version with its body has an age: a sender writes none for a head.
+            stored_secs = None;
+            (reader.rest()?, None)
+        }
         flag::OBJECT => {
             let (head, body) = reader.object()?;
             (head, Some(body))
