@@ -200,8 +200,7 @@ fn a_role_that_clears_what_is_owed_is_found() {
 
 #[test]
 fn slots_that_flip_one_by_one_are_found() {
-    let violation = found_by_a_seed(BrokenRule::HomesMoveAsAWhole, 3);
-    assert!(violation.contains("they are of no ring"), "{violation}");
+    let _ = found_as(BrokenRule::HomesMoveAsAWhole, "they are of no ring", 8);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::wanted::Wanted;
 use crate::cluster::{Standing, Wiring};
 use crate::random::Random;
 use crate::world::{HostId, OUTSIDE};
+use ombak_kv::{BrokenRule, is_broken};
 use ombak_runtime::{Runtime, RuntimeExt};
 use std::time::Duration;
 
@@ -53,7 +54,10 @@ impl Operator {
         if !reserve.is_short() {
             // A start has allocated it, or an error shows that the disk is gone with its process.
             let _ = reserve.take_back();
-            node.disks.node.set_free_bytes(Some(random.within(FREE_BYTES)));
+            let free = random.within(FREE_BYTES);
+            // Where nothing pays for notes, what is left must not pay by chance.
+            let pays = !is_broken(BrokenRule::ReservesPayForNotes);
+            node.disks.node.set_free_bytes(Some(if pays { free } else { 0 }));
         }
         node.disks.stores.set_free_bytes(Some(random.within(FREE_BYTES)));
         node.leaves_on_full_disks = true;
