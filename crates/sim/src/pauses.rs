@@ -3,8 +3,9 @@
 //! A run does this at its end, when the nodes have settled and nothing else fails, because sloppy
 //! quorums promise something only then: while the owners are paused, the others take writes in
 //! their place. When the owners go on, they find each other up, and each has the copy of before. A
-//! read of all replicas through any node must show the writes nevertheless (docs/cluster.md, "When
-//! a node was paused").
+//! read of all replicas must show the writes nevertheless: through an owner at once, and through
+//! another node as soon as it has found out that the owners are back (docs/cluster.md, "When a node
+//! was paused").
 //!
 //! It draws from a random stream of its own, so that the rest of a run is what it is without it.
 
