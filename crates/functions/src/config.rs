@@ -46,15 +46,23 @@ pub struct PoolConfig {
     pub hook_threads: usize,
     /// How much work may wait in each lane.
     pub waiting_max: usize,
-    /// How many threads of a lane may be stuck and replaced.
-    pub stuck_max: usize,
+    /// How many more threads a lane may have while some of its functions run for long.
+    pub slow_max: usize,
+    /// From when on a function runs for long.
+    pub slow_after: Duration,
+    /// From when on the process of a hook gives way to everything else, and ends after the hook.
+    pub gives_way_after: Duration,
+    /// How long a function may run at least if others wait and all places are taken.
+    pub displaced_after: Duration,
     /// How many sessions one thread keeps. If it needs another one, it ends the one that it has not
     /// used for the longest time.
     pub sessions_max: usize,
     /// The limits of each session.
     pub limits: Limits,
-    /// How long a thread may be overdue before it counts as stuck.
+    /// How long a call may be overdue before its process is ended.
     pub overdue_max: Duration,
+    /// How long a thread waits for work before it ends.
+    pub idle_max: Duration,
 }
 
 impl Default for PoolConfig {
@@ -65,10 +73,14 @@ impl Default for PoolConfig {
             reduce_threads: 6,
             hook_threads: 2,
             waiting_max: 1000,
-            stuck_max: 4,
+            slow_max: 8,
+            slow_after: Duration::from_millis(20),
+            gives_way_after: Duration::from_millis(50),
+            displaced_after: Duration::from_millis(500),
             sessions_max: 16,
             limits: Limits::default(),
-            overdue_max: Duration::from_secs(1),
+            overdue_max: Duration::from_millis(250),
+            idle_max: Duration::from_secs(60),
         }
     }
 }

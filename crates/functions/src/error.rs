@@ -14,12 +14,12 @@ pub enum FunctionError {
     /// The deadline passed first. Work that had begun ends with the call that runs.
     #[error("the function was not done in time")]
     Late,
-    /// The thread did not come back from the call, so nobody knows what becomes of it.
-    #[error("the function did not end when its time was over")]
-    Stuck,
-    /// The threads of the lane are stuck, and no more may be started.
-    #[error("functions are refused, because too many threads do not come back from functions")]
-    Refused,
+    /// The function ran for long, and others waited for its place.
+    #[error("the function was ended because it ran long while others waited")]
+    Displaced,
+    /// The process of the function ended by itself, for example for lack of memory.
+    #[error("the process of the function could not go on: {0}")]
+    Died(String),
     /// The system gives no more threads.
     #[error("no thread for functions could be started: {0}")]
     NoThread(String),

@@ -1,7 +1,7 @@
 //! A program that is open in a pool.
 
 use crate::pool::{FunctionPool, Work};
-use crate::{Calls, FunctionError, Lane};
+use crate::{Calls, FunctionError, Lane, Owner};
 use ombak_runtime::within;
 use ombak_script::Program;
 use parking_lot::Mutex;
@@ -59,13 +59,14 @@ impl Function {
         Self { opened: Arc::new(Opened { program, lane, pool }) }
     }
 
-    /// Runs work on a thread of the pool, and waits for its result, no longer than until
-    /// `deadline`. The work makes its calls through [`Calls`]; it must do little else, because only
+    /// Runs work on a thread of the pool, for this owner, and waits for its result, no longer than
+    /// until `deadline`. The work makes its calls through [`Calls`]; it must do little else, because only
     /// calls are watched. Work that has not begun when the caller drops the future, or at the
     /// deadline, is never done. If the deadline or the end of the pool has ended a call, the result
     /// says that, and not what the work has made of the call's error.
     pub async fn run<T: Send + 'static>(
         &self,
+        owner: &Owner,
         deadline: Instant,
         work: impl FnOnce(&mut Calls<'_>) -> T + Send + 'static,
     ) -> Result<T, FunctionError> {
@@ -74,6 +75,7 @@ impl Function {
         let (done, wanted) = (answer.clone(), answer.clone());
         self.opened.pool.submit(Work {
             function: self.opened.clone(),
+            owner: owner.clone(),
             deadline,
             is_unwanted: Box::new(move || wanted.is_unwanted()),
             run: Box::new(move |calls| {
@@ -92,12 +94,14 @@ impl Function {
     /// called at most once, and must be quick.
     pub fn submit(
         &self,
+        owner: &Owner,
         deadline: Instant,
         work: impl FnOnce(&mut Calls<'_>) + Send + 'static,
         failed: impl Fn(FunctionError) + Send + Sync + 'static,
     ) -> Result<(), FunctionError> {
         self.opened.pool.submit(Work {
             function: self.opened.clone(),
+            owner: owner.clone(),
             deadline,
             is_unwanted: Box::new(|| false),
             run: Box::new(work),

@@ -1,10 +1,11 @@
 //! Tests of hooks with real functions.
 
 use crate::NodeHooks;
-use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
+use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions, WorkerProgram, serve};
 use ombak_kv::hooks::{CommitHooks, HookedKey};
 use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_script::Limits;
+use ombak_stats::Number;
 use ombak_types::props::Hook;
 use ombak_types::{Bucket, Error, Object, Sibling, VectorClock};
 use parking_lot::Mutex;
@@ -50,10 +51,22 @@ var seen = 0;
 function twice(object) { seen++; if (seen > 1) throw 'seen before'; }
 "#;
 
+/// The process of functions in these tests: this test program, which runs only this test.
+#[test]
+fn function_worker() {
+    if WorkerProgram::is_this_process() {
+        serve();
+    }
+}
+
+fn program() -> WorkerProgram {
+    WorkerProgram::this(&["--exact", "tests::function_worker"]).unwrap()
+}
+
 fn hooks_with(config: PoolConfig, sources: Arc<Sources>) -> NodeHooks {
     let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
     let limits = Limits { call_time_max: Duration::from_millis(200), ..Limits::default() };
-    let pool = FunctionPool::new(runtime.clone(), PoolConfig { hook_threads: 1, limits, ..config });
+    let pool = FunctionPool::new(runtime.clone(), PoolConfig { hook_threads: 1, limits, ..config }, program());
     NodeHooks::new(runtime, pool, Catalogue::new(sources, vec![LIBRARY.into()], false))
 }
 
@@ -186,4 +199,41 @@ async fn what_waits_for_post_commit_hooks_is_bounded() {
     let endless = || Hook::Named("endless".into());
     // At most one runs and two wait.
     fails(&hooks, vec![endless(), endless(), endless(), endless(), endless()], object("v"), 2).await;
+}
+
+#[tokio::test]
+async fn a_hook_that_keeps_reaching_its_limit_is_suspended_in_its_bucket() {
+    let hooks = hooks();
+    let endless = || vec![Hook::Named("endless".into())];
+    for _ in 0..3 {
+        assert_eq!(put(&hooks, &["endless"], object("v")).await, Err(Error::PrecommitFail(None)));
+    }
+    assert_eq!(put(&hooks, &["endless"], object("v")).await, Err(Error::Overload));
+    let elsewhere = HookedKey { bucket: Bucket::untyped("other"), key: "k".into() };
+    let refused = hooks.pre_commit(elsewhere, endless(), object("v"), None).await;
+    assert_eq!(refused, Err(Error::PrecommitFail(None)), "the hook of another bucket is called");
+    assert!(put(&hooks, &["upper"], object("v")).await.is_ok(), "another hook of the bucket, too");
+    // The same holds for hooks after a put.
+    fails(&hooks, endless(), object("v"), 1).await;
+    let feature = hooks.feature().unwrap();
+    let number = |name: &str| {
+        let figures = feature.figures();
+        let figure = figures.iter().find(|figure| figure.name == name).unwrap();
+        match figure.number {
+            Number::Gauge(number) | Number::Total(number) => number,
+            _ => panic!("{name} has another kind"),
+        }
+    };
+    assert_eq!(number("ombak_hooks_suspended"), 1);
+    assert_eq!(number("ombak_hook_suspensions"), 1);
+    assert_eq!(number("ombak_hooks_refused_suspended"), 2);
+}
+
+#[tokio::test]
+async fn a_put_that_waits_for_a_hook_is_refused_when_the_hook_is_suspended() {
+    let hooks = hooks();
+    let puts = (0..8).map(|_| put(&hooks, &["endless"], object("v")));
+    let answers = futures_util::future::join_all(puts).await;
+    let refused = |with: &Error| answers.iter().filter(|answer| answer.as_ref() == Err(with)).count();
+    assert_eq!((refused(&Error::PrecommitFail(None)), refused(&Error::Overload)), (3, 5));
 }

@@ -2,8 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+/// The process of functions in these tests: this test program, which runs only this test.
+#[test]
+fn function_worker() {
+    if WorkerProgram::is_this_process() {
+        serve();
+    }
+}
+
+fn program() -> WorkerProgram {
+    WorkerProgram::this(&["--exact", "function_worker"]).unwrap()
+}
+
 use bytes::Bytes;
-use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig};
+use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig, WorkerProgram, serve};
 use ombak_jobs::{JobFunctions, Jobs, JobsConfig, NoPartNodes};
 use ombak_kv::{Kv, KvConfig, PutOptions, PutRequest, head_terms};
 use ombak_mapreduce::{Failure, Job, to_json};
@@ -29,7 +41,7 @@ impl Node {
         let mut kv_config = KvConfig::new("riak@127.0.0.1", dir.path(), backend);
         (kv_config.ring_size, kv_config.runtime) = (8, Arc::new(TokioRuntime));
         let kv = Kv::open(kv_config).unwrap();
-        let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default());
+        let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default(), program());
         let catalogue = Catalogue::new(Arc::new(NothingRegistered), Vec::new(), allows_anonymous);
         let functions = Some(JobFunctions { pool: pool.clone(), catalogue });
         let jobs = Jobs::new(kv.clone(), JobsConfig { functions, ..JobsConfig::default() }, Arc::new(NoPartNodes));

@@ -48,9 +48,10 @@ fn out_of_memory() -> ScriptError {
 }
 
 fn thrown_failure<'js>(ctx: &Ctx<'js>, value: Value<'js>, step: Step, source: &str) -> ScriptError {
-    // Without memory for an error object, the engine throws null.
+    // Without memory for an error object, the engine throws null, and nothing tells that from a
+    // function that throws null itself.
     if value.is_null() {
-        return out_of_memory();
+        return ScriptError::new(ErrorKind::Memory, "out of memory, or the function threw null");
     }
     let Some(exception) = value.as_object().and_then(|object| Exception::from_object(object.clone())) else {
         let message = format!("uncaught exception: {}", described(ctx, &value));

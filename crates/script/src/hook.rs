@@ -13,8 +13,16 @@ pub enum PreCommit {
 }
 
 impl PreCommit {
+    /// Reads the JSON text of what a hook returned; `None` for what JSON cannot express.
+    pub fn from_text(result: Option<&str>) -> Result<Self, ScriptError> {
+        match result {
+            Some(result) => Self::from_result(parsed(result)?),
+            None => Err(bad_result("undefined")),
+        }
+    }
+
     /// Reads what a hook returned: an object, `"fail"`, or `{"fail": reason}`.
-    pub(crate) fn from_result(result: Value) -> Result<Self, ScriptError> {
+    fn from_result(result: Value) -> Result<Self, ScriptError> {
         match result {
             Value::String(word) if word == "fail" => Ok(Self::Fail(None)),
             Value::Object(mut members) => match members.remove("fail") {
@@ -27,6 +35,12 @@ impl PreCommit {
             other => Err(bad_result(&other.to_string())),
         }
     }
+}
+
+fn parsed(result: &str) -> Result<Value, ScriptError> {
+    // The engine writes JSON; what can fail is the nesting, which the parser limits.
+    serde_json::from_str(result)
+        .map_err(|error| ScriptError::new(ErrorKind::Result, format!("the result cannot be read: {error}")))
 }
 
 fn bad_result(what: &str) -> ScriptError {

@@ -41,6 +41,19 @@ impl Program {
         Ok(Self { libraries: Vec::new(), function: Function::Source(source.into()) })
     }
 
+    /// The libraries, in their order.
+    pub fn libraries(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.libraries.iter().map(|library| &**library)
+    }
+
+    /// The source of the function (`true`) or its name (`false`).
+    pub fn function_text(&self) -> (bool, &str) {
+        match &self.function {
+            Function::Named(name) => (false, name),
+            Function::Source(source) => (true, source),
+        }
+    }
+
     /// Adds a library: a script that is run when a session begins, and whose global functions the
     /// program may use or name. Libraries are run in the order in which they are added.
     pub fn with_library(mut self, source: impl Into<Arc<str>>) -> Result<Self, ScriptError> {

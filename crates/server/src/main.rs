@@ -26,5 +26,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     node::dir_access::keep_files_private();
-    cli::run(std::env::args_os().collect())
+    let arguments: Vec<_> = std::env::args_os().collect();
+    match arguments.get(1) {
+        Some(word) if word == node::WORKER_ARGUMENT => ombak_functions::serve(),
+        _ => cli::run(arguments),
+    }
 }

@@ -22,7 +22,7 @@ impl Feature for PoolFigures {
     }
 }
 
-fn of_lane(lane: Lane, counts: LaneCounts) -> [Figure<'static>; 7] {
+fn of_lane(lane: Lane, counts: LaneCounts) -> [Figure<'static>; 9] {
     let lane = lane.name();
     let figure = |name, metric, help, number| Figure {
         name: format!("ombak_functions_{lane}_{name}"),
@@ -34,19 +34,31 @@ fn of_lane(lane: Lane, counts: LaneCounts) -> [Figure<'static>; 7] {
     let gauge = |number: usize| Number::Gauge(number as u64);
     [
         figure("waiting", "functions_waiting", "Calls of functions in JavaScript that wait.", gauge(counts.waiting)),
-        figure("threads", "functions_threads", "Threads for functions, without those given up.", gauge(counts.threads)),
+        figure("threads", "functions_threads", "Threads for functions, each with a process.", gauge(counts.threads)),
         figure("busy", "functions_threads_busy", "Threads that run functions.", gauge(counts.busy)),
-        figure("stuck", "functions_threads_stuck", "Threads given up that are not back.", gauge(counts.stuck)),
+        figure("slow", "functions_threads_slow", "Threads whose function has run for long.", gauge(counts.slow)),
         figure(
-            "given_up",
-            "functions_threads_given_up_total",
-            "Threads that did not come back from a function in time.",
-            Number::Total(counts.stuck_total),
+            "ended",
+            "functions_ended_total",
+            "Processes of functions ended because a call did not end in its time.",
+            Number::Total(counts.ended_total),
+        ),
+        figure(
+            "displaced",
+            "functions_displaced_total",
+            "Long calls of functions ended because others waited.",
+            Number::Total(counts.displaced_total),
+        ),
+        figure(
+            "died",
+            "functions_died_total",
+            "Processes of functions that ended by themselves.",
+            Number::Total(counts.died_total),
         ),
         figure(
             "refused",
             "functions_refused_total",
-            "Calls of functions refused because too many waited or no thread was left.",
+            "Calls of functions refused because too many waited.",
             Number::Total(counts.refused_total),
         ),
         figure(

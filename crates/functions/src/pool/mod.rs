@@ -1,7 +1,9 @@
-//! Threads that run functions: `state` says what waits and who runs, `worker` is one thread,
-//! `sessions` what it keeps, and `watch` finds threads that do not come back.
+//! Threads that run functions, each in a process of its own: `queue` says whose work is next,
+//! `state` what waits and runs, `worker` is one thread, `sessions` its process, and `watch` ends
+//! what does not end by itself.
 
 mod figures;
+mod queue;
 mod running;
 mod sessions;
 mod state;
@@ -9,9 +11,10 @@ mod watch;
 mod worker;
 
 pub(crate) use running::Running;
+pub(crate) use sessions::{NoAnswer, Sessions, of_script};
 
 use crate::function::Opened;
-use crate::{Calls, Function, FunctionError, Lane, PoolConfig};
+use crate::{Calls, Function, FunctionError, Lane, Owner, PoolConfig, WorkerProgram};
 use ombak_runtime::Runtime;
 use ombak_script::Program;
 use ombak_stats::Feature;
@@ -19,13 +22,19 @@ use state::LaneOfPool;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracing::error;
 use watch::Watcher;
+
+/// The stack of a thread, in bytes. It reads what functions give, which nests to a bounded depth.
+const STACK_BYTES: usize = 2 << 20;
+/// How long the threads of a lane may take to end their processes.
+const STOP_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Work with a function.
 pub(crate) struct Work {
     pub(crate) function: Arc<Opened>,
+    pub(crate) owner: Owner,
     pub(crate) deadline: Instant,
     /// Whether the caller has gone.
     pub(crate) is_unwanted: Box<dyn Fn() -> bool + Send>,
@@ -39,14 +48,18 @@ pub(crate) struct Work {
 pub struct LaneCounts {
     /// How much work waits.
     pub waiting: usize,
-    /// How many threads there are, without those that are stuck.
+    /// How many threads there are.
     pub threads: usize,
     /// How many of them run a function.
     pub busy: usize,
-    /// How many threads have not come back from a function.
-    pub stuck: usize,
-    /// How often a thread did not come back in time since the start.
-    pub stuck_total: u64,
+    /// How many of these had run for long when that was looked at last.
+    pub slow: usize,
+    /// How often a process was ended since the start, because a call did not end in its time.
+    pub ended_total: u64,
+    /// How often a call that ran for long was ended since the start, because others waited.
+    pub displaced_total: u64,
+    /// How often a process ended by itself since the start.
+    pub died_total: u64,
     /// How much work was refused since the start.
     pub refused_total: u64,
     /// How much work was not begun since the start, because its deadline had passed.
@@ -74,8 +87,7 @@ impl Drop for Users {
 struct Shared {
     config: PoolConfig,
     runtime: Arc<dyn Runtime>,
-    /// The time from which the pool measures.
-    began: Instant,
+    program: Arc<WorkerProgram>,
     lanes: [LaneOfPool; Lane::ALL.len()],
     watcher: Watcher,
     /// Set before the lock of a lane is taken to end it.
@@ -83,13 +95,14 @@ struct Shared {
 }
 
 impl FunctionPool {
-    /// Creates a pool. Only the thread that watches the others begins at once.
-    pub fn new(runtime: Arc<dyn Runtime>, config: PoolConfig) -> Self {
+    /// Creates a pool whose functions run in processes of this program. Only the thread that watches
+    /// the others begins at once.
+    pub fn new(runtime: Arc<dyn Runtime>, config: PoolConfig, program: WorkerProgram) -> Self {
         let shared = Arc::new(Shared {
+            lanes: Lane::ALL.map(|lane| LaneOfPool::new(lane, &config)),
             config,
-            began: runtime.now(),
             runtime,
-            lanes: Lane::ALL.map(|_| LaneOfPool::default()),
+            program: Arc::new(program),
             watcher: Watcher::default(),
             is_stopping: AtomicBool::new(false),
         });
@@ -108,7 +121,7 @@ impl FunctionPool {
         self.shared.lane(lane).state.lock().counts()
     }
 
-    /// How many sessions the threads of a lane keep, without those that are stuck.
+    /// How many sessions the threads of a lane keep.
     pub fn open_sessions(&self, lane: Lane) -> usize {
         self.shared.lane(lane).state.lock().threads.iter().map(|thread| thread.sessions()).sum()
     }
@@ -129,12 +142,11 @@ impl FunctionPool {
     }
 
     /// Ends the functions that run, refuses further work, and waits until the threads have ended.
-    /// It does not wait for threads that do not come back.
     pub fn stop(&self) {
         self.shared.close();
-        let ends_at = Instant::now() + self.shared.config.overdue_max;
         for lane in &self.shared.lanes {
             let mut state = lane.state.lock();
+            let ends_at = Instant::now() + STOP_TIME_MAX;
             while !state.threads.is_empty() {
                 if lane.ended.wait_until(&mut state, ends_at).timed_out() {
                     return;
@@ -145,18 +157,21 @@ impl FunctionPool {
 
     pub(crate) fn submit(&self, work: Work) -> Result<(), FunctionError> {
         let lane = work.function.lane;
-        let started = {
+        let (started, displaced) = {
             let mut state = self.shared.lane(lane).state.lock();
             if self.shared.is_stopping() {
                 return Err(FunctionError::Stopped);
             }
-            let started = state.submit(work, lane, &self.shared)?;
+            let (started, displaced) = state.submit(work, &self.shared)?;
             if started.is_none() {
                 self.shared.lane(lane).work.notify_one();
             }
-            started
+            (started, displaced)
         };
         self.shared.wake_watcher();
+        if let Some(work) = displaced {
+            (work.fail)(FunctionError::Busy);
+        }
         if let Some(running) = started {
             self.shared.start_thread(lane, running);
         }
@@ -184,14 +199,14 @@ impl Shared {
         let (shared, thread) = (self.clone(), running.clone());
         let started = thread::Builder::new()
             .name(format!("function-{}", lane.name()))
-            .stack_size(self.config.limits.thread_stack_bytes())
+            .stack_size(STACK_BYTES)
             .spawn(move || worker::work(&shared, lane, &thread));
         let Err(why) = started else { return };
         error!(lane = lane.name(), error = %why, "no thread for functions could be started");
         let unserved = {
             let mut state = self.lane(lane).state.lock();
             state.threads.retain(|other| !Arc::ptr_eq(other, &running));
-            if state.threads.is_empty() { std::mem::take(&mut state.waiting) } else { Default::default() }
+            if state.threads.is_empty() { state.waiting.take_all() } else { Vec::new() }
         };
         for work in unserved {
             (work.fail)(FunctionError::NoThread(why.to_string()));
@@ -205,7 +220,8 @@ impl Shared {
             let unserved = {
                 let mut state = lane.state.lock();
                 lane.work.notify_all();
-                std::mem::take(&mut state.waiting)
+                state.threads.iter().for_each(|thread| thread.end_process(running::Ended::Stopped));
+                state.waiting.take_all()
             };
             for work in unserved {
                 (work.fail)(FunctionError::Stopped);

@@ -1,45 +1,65 @@
 //! What a thread is doing, for those who watch it.
 
 use super::Shared;
-use crate::FunctionError;
-use ombak_runtime::pause_if_due;
-use ombak_script::{Clock, ErrorKind, Limits, ScriptError};
+use crate::process::Killer;
+use crate::{FunctionError, Owner};
+use ombak_script::Limits;
 use parking_lot::Mutex;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-
-/// No call is running.
-const NO_CALL: u64 = u64::MAX;
 
 /// How a caller learns that its work will not be done.
 type Fail = Arc<dyn Fn(FunctionError) + Send + Sync>;
 
+/// Why the process of a thread was ended during a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The call did not end when its time was over.
+    Overdue,
+    /// Others wait, and this call has run for long.
+    Displaced,
+    /// The pool stops.
+    Stopped,
+}
+
 /// What a thread of a pool is doing.
 pub(crate) struct Running {
     shared: Arc<Shared>,
-    /// When the call has to be over, in milliseconds since the pool began.
-    call_ends_ms: AtomicU64,
-    /// Set under the lock of the state, when the thread counts as stuck.
-    is_abandoned: AtomicBool,
-    fail: Mutex<Option<Fail>>,
-    sessions: AtomicUsize,
+    now: Mutex<Now>,
 }
 
-/// A call that is running. Dropping it says that the thread came back.
-pub(crate) struct Timed<'a>(&'a Running);
+/// What a thread is doing now.
+#[derive(Default)]
+struct Now {
+    work: Option<CurrentWork>,
+    /// When the call has to be over; `None` without a call.
+    call_ends_at: Option<Instant>,
+    /// Ends the process of the thread.
+    killer: Option<Killer>,
+    /// Why the process was ended. It stays until the thread has seen it.
+    ended: Option<Ended>,
+    /// Whether the process has been given the lowest priority.
+    gives_way: bool,
+    sessions: usize,
+}
 
-impl Drop for Timed<'_> {
-    fn drop(&mut self) {
-        self.0.call_ends_ms.store(NO_CALL, Ordering::Release);
-    }
+struct CurrentWork {
+    owner: Owner,
+    began_at: Instant,
+    fail: Fail,
+}
+
+/// Work that runs, as the watcher sees it.
+pub(super) struct Seen {
+    pub(super) owner: Owner,
+    pub(super) age: Duration,
+    /// Whether its process is being ended.
+    pub(super) is_ending: bool,
 }
 
 impl Running {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let (call_ends_ms, is_abandoned) = (AtomicU64::new(NO_CALL), AtomicBool::new(false));
-        Self { shared, call_ends_ms, is_abandoned, fail: Mutex::new(None), sessions: AtomicUsize::new(0) }
+        Self { shared, now: Mutex::default() }
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -50,76 +70,98 @@ impl Running {
         self.shared.is_stopping()
     }
 
-    /// What the error of a call means for work with this deadline, if it says only that a stop of
-    /// the pool or the deadline has ended the call.
-    pub(crate) fn end_of_work(&self, error: &ScriptError, deadline: Instant) -> Option<FunctionError> {
-        match error.kind {
-            ErrorKind::Time if self.is_stopping() => Some(FunctionError::Stopped),
-            ErrorKind::Time if self.now() >= deadline => Some(FunctionError::Late),
-            _ => None,
+    pub(crate) fn limits(&self) -> Limits {
+        self.shared.config.limits
+    }
+
+    /// Says that a call begins, and when it has to be over. Returns whether it may begin.
+    pub(crate) fn begin_call(&self, ends_at: Instant) -> bool {
+        let mut now = self.now.lock();
+        now.call_ends_at = Some(ends_at);
+        // Who stops the pool says so first and looks for calls afterwards.
+        !self.is_stopping()
+    }
+
+    /// Says that a call is over. Returns why the process was ended, if it was; then the thread
+    /// needs another one.
+    pub(crate) fn end_call(&self) -> Option<Ended> {
+        let mut now = self.now.lock();
+        now.call_ends_at = None;
+        now.ended
+    }
+
+    /// Keeps the way to end the process of this thread. `None`: it has none.
+    pub(crate) fn set_process(&self, killer: Option<Killer>) {
+        let mut now = self.now.lock();
+        if now.ended.is_some() {
+            killer.iter().for_each(Killer::kill);
+        }
+        if killer.is_none() {
+            (now.ended, now.gives_way) = (None, false);
+        }
+        now.killer = killer;
+    }
+
+    /// Whether the thread should have another process for the work that comes.
+    pub(super) fn needs_new_process(&self) -> bool {
+        let now = self.now.lock();
+        now.ended.is_some() || now.gives_way
+    }
+
+    /// Ends the process if a call runs in it.
+    pub(super) fn end_process(&self, why: Ended) {
+        let mut now = self.now.lock();
+        if now.call_ends_at.is_some() && now.ended.is_none() {
+            now.ended = Some(why);
+            now.killer.iter().for_each(Killer::kill);
         }
     }
 
-    /// Says that a call begins, and when it has to be over.
-    pub(crate) fn begin_call(&self, ends_at: Instant) -> Timed<'_> {
-        self.call_ends_ms.store(self.since_began_ms(ends_at), Ordering::Release);
-        Timed(self)
+    /// Ends the process if a call should have been over for a while. Returns whether it did.
+    pub(super) fn end_overdue(&self, at: Instant, overdue_max: Duration) -> bool {
+        let mut now = self.now.lock();
+        let is_overdue = now.call_ends_at.is_some_and(|ends_at| at > ends_at + overdue_max) && now.ended.is_none();
+        if is_overdue {
+            now.ended = Some(Ended::Overdue);
+            now.killer.iter().for_each(Killer::kill);
+        }
+        is_overdue
     }
 
-    /// Whether a call should have been over for a while.
-    pub(super) fn is_overdue(&self) -> bool {
-        let ends_ms = self.call_ends_ms.load(Ordering::Acquire);
-        let overdue_ms = u64::try_from(self.shared.config.overdue_max.as_millis()).unwrap_or(NO_CALL);
-        self.since_began_ms(self.now()) > ends_ms.saturating_add(overdue_ms)
+    /// Gives the process the lowest priority until the end of the work.
+    pub(super) fn let_give_way(&self) {
+        let mut now = self.now.lock();
+        if !now.gives_way {
+            now.gives_way = true;
+            now.killer.iter().for_each(Killer::give_way);
+        }
     }
 
-    fn since_began_ms(&self, at: Instant) -> u64 {
-        u64::try_from(at.saturating_duration_since(self.shared.began).as_millis()).unwrap_or(NO_CALL - 1)
-    }
-
-    pub(super) fn abandon(&self) {
-        self.is_abandoned.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.is_abandoned.load(Ordering::Acquire)
-    }
-
-    /// Keeps the way to the caller of the work that begins.
-    pub(super) fn begin_work(&self, fail: Fail) {
-        *self.fail.lock() = Some(fail);
+    /// Keeps whose work begins, and the way to its caller.
+    pub(super) fn begin_work(&self, owner: Owner, fail: Fail) {
+        self.now.lock().work = Some(CurrentWork { owner, began_at: self.shared.runtime.now(), fail });
     }
 
     /// Takes the way to the caller. Whoever takes it is the only one who uses it.
-    pub(super) fn take_fail(&self) -> Option<Fail> {
-        self.fail.lock().take()
+    pub(super) fn end_work(&self) -> Option<Fail> {
+        self.now.lock().work.take().map(|work| work.fail)
+    }
+
+    /// The work that runs.
+    pub(super) fn seen(&self, at: Instant) -> Option<Seen> {
+        let now = self.now.lock();
+        let work = now.work.as_ref()?;
+        let age = at.saturating_duration_since(work.began_at);
+        Some(Seen { owner: work.owner.clone(), age, is_ending: now.ended.is_some() })
     }
 
     /// Says how many sessions the thread has.
     pub(super) fn set_sessions(&self, sessions: usize) {
-        self.sessions.store(sessions, Ordering::Relaxed);
+        self.now.lock().sessions = sessions;
     }
 
     /// How many sessions the thread has.
     pub(super) fn sessions(&self) -> usize {
-        self.sessions.load(Ordering::Relaxed)
-    }
-
-    /// The clock of a session on this thread. When the pool stops, the time of every call is over.
-    pub(super) fn clock(self: &Arc<Self>) -> Clock {
-        let running = self.clone();
-        Rc::new(move || {
-            // The engine asks for the time after some thousand calls and jumps back, so long calls
-            // pause here.
-            pause_if_due();
-            match running.is_stopping() {
-                true => Duration::MAX,
-                false => running.now().saturating_duration_since(running.shared.began),
-            }
-        })
-    }
-
-    pub(super) fn limits(&self) -> Limits {
-        self.shared.config.limits
+        self.now.lock().sessions
     }
 }

@@ -1,42 +1,41 @@
-//! The sessions of one thread.
+//! The process of one thread, and the sessions in it.
 
 use super::Running;
+use super::running::Ended;
+use crate::FunctionError;
 use crate::function::Opened;
-use ombak_script::{Limits, ScriptError, Session};
+use crate::process::{Answers, Child, Died, WorkerProgram};
+use ombak_script::{ErrorKind, ScriptError};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tracing::warn;
 
-/// The sessions of one thread, the one that was used last at the end.
-pub(super) struct Sessions {
-    open: Vec<(Weak<Opened>, Session)>,
+/// How long the start of a process may take.
+const START_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// The function failed.
+    Script(ScriptError),
+    /// The work has ended, whatever the function would have given.
+    Work(FunctionError),
+}
+
+/// The process of a thread. It is started when it is needed, and again after it has ended.
+pub(crate) struct Sessions {
+    program: Arc<WorkerProgram>,
+    gives_way: bool,
     sessions_max: usize,
+    child: Option<Child>,
+    /// The functions and the numbers of their sessions, the one that was used last at the end.
+    open: Vec<(Weak<Opened>, u32)>,
+    number: u32,
 }
 
 impl Sessions {
-    pub(super) fn new(sessions_max: usize) -> Self {
-        Self { open: Vec::new(), sessions_max: sessions_max.max(1) }
-    }
-
-    /// The session of a function, opened if there is none.
-    pub(super) fn get(
-        &mut self,
-        function: &Arc<Opened>,
-        running: &Arc<Running>,
-        deadline: Instant,
-    ) -> Result<&mut Session, ScriptError> {
-        let found = self.open.iter().position(|(owner, _)| std::ptr::eq(owner.as_ptr(), Arc::as_ptr(function)));
-        let entry = match found {
-            Some(at) => self.open.remove(at),
-            None => {
-                if self.open.len() >= self.sessions_max {
-                    self.open.remove(0);
-                }
-                (Arc::downgrade(function), opened(function, running, deadline)?)
-            }
-        };
-        let at = self.open.len();
-        self.open.push(entry);
-        Ok(&mut self.open[at].1)
+    pub(super) fn new(program: Arc<WorkerProgram>, gives_way: bool, sessions_max: usize) -> Self {
+        Self { program, gives_way, sessions_max: sessions_max.max(1), child: None, open: Vec::new(), number: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -45,18 +44,144 @@ impl Sessions {
 
     /// Ends the sessions of functions that are no longer open.
     pub(super) fn end_closed(&mut self) {
-        self.open.retain(|(owner, _)| owner.strong_count() > 0);
+        let Some(child) = &mut self.child else { return };
+        self.open.retain(|(owner, number)| {
+            let is_open = owner.strong_count() > 0;
+            if !is_open {
+                child.close(*number);
+            }
+            is_open
+        });
+        // What a process that has ended would have done is done.
+        let _ = child.flush();
     }
 
-    /// Ends the session that was used last.
-    pub(super) fn end_last(&mut self) {
-        self.open.pop();
+    /// Ends the process.
+    pub(super) fn end_process(&mut self, running: &Running) {
+        self.open.clear();
+        self.child = None;
+        running.set_process(None);
+    }
+
+    /// Forgets what the calls of a function have left behind.
+    pub(crate) fn reset(&mut self, function: &Arc<Opened>) {
+        if let (Some(child), Some(at)) = (&mut self.child, position(&self.open, function)) {
+            child.reset(self.open[at].1);
+        }
+    }
+
+    /// Opens a session for the function, if it has none.
+    pub(crate) fn open(
+        &mut self,
+        function: &Arc<Opened>,
+        running: &Running,
+        deadline: Instant,
+    ) -> Result<(), NoAnswer> {
+        if let Some(at) = position(&self.open, function) {
+            let entry = self.open.remove(at);
+            self.open.push(entry);
+            return Ok(());
+        }
+        self.started(running)?;
+        let Some(child) = &mut self.child else { return Err(NoAnswer::Work(FunctionError::Stopped)) };
+        while self.open.len() >= self.sessions_max {
+            child.close(self.open.remove(0).1);
+        }
+        self.number = self.number.wrapping_add(1);
+        let now = running.now();
+        let time_max = deadline.saturating_duration_since(now).min(running.limits().call_time_max);
+        let opened = match running.begin_call(now + time_max) {
+            true => child.open(self.number, &function.program, time_max),
+            false => Err(Died { why: String::new() }),
+        };
+        self.after_call(running, deadline, opened)?.map_err(|why| of_script(running, why, deadline))?;
+        self.open.push((Arc::downgrade(function), self.number));
+        Ok(())
+    }
+
+    /// Makes calls in the session of the function, which was opened last.
+    pub(crate) fn call(
+        &mut self,
+        function: &Arc<Opened>,
+        running: &Running,
+        deadline: Instant,
+        batch_time_max: Duration,
+        calls: &[&[&str]],
+    ) -> Result<Answers, NoAnswer> {
+        self.open(function, running, deadline)?;
+        let session = self.open.last().map_or(0, |(_, number)| *number);
+        let Some(child) = &mut self.child else { return Err(NoAnswer::Work(FunctionError::Stopped)) };
+        let bytes: usize = calls.iter().copied().flatten().map(|argument| argument.len() + size_of::<u32>()).sum();
+        if bytes > child.arguments_bytes_max() {
+            return Err(NoAnswer::Script(ScriptError::new(ErrorKind::Memory, "out of memory")));
+        }
+        let now = running.now();
+        let time_max = deadline.saturating_duration_since(now).min(running.limits().call_time_max);
+        let answers = match running.begin_call(now + batch_time_max + time_max) {
+            true => child.call(session, (time_max, batch_time_max), calls),
+            false => Err(Died { why: String::new() }),
+        };
+        self.after_call(running, deadline, answers)
+    }
+
+    /// Starts the process, unless it runs.
+    fn started(&mut self, running: &Running) -> Result<(), NoAnswer> {
+        if self.child.is_some() {
+            return Ok(());
+        }
+        let deadline = running.now() + START_TIME_MAX;
+        let started = match running.begin_call(deadline) {
+            true => Child::start(&self.program, &running.limits(), self.gives_way, self.sessions_max, |killer| {
+                running.set_process(Some(killer));
+            }),
+            false => Err(Died { why: String::new() }),
+        };
+        let (child, log) = self.after_call(running, deadline, started)?;
+        for line in log.lines {
+            warn_once(&line);
+        }
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// What became of a call. A process that has ended is forgotten.
+    fn after_call<T>(&mut self, running: &Running, deadline: Instant, answer: Result<T, Died>) -> Result<T, NoAnswer> {
+        let ended = running.end_call();
+        let died = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(died) => died,
+        };
+        self.end_process(running);
+        Err(match ended {
+            Some(Ended::Displaced) => NoAnswer::Work(FunctionError::Displaced),
+            _ if running.is_stopping() => NoAnswer::Work(FunctionError::Stopped),
+            Some(Ended::Overdue | Ended::Stopped) => of_script(running, overdue(), deadline),
+            None => NoAnswer::Work(FunctionError::Died(died.to_string())),
+        })
     }
 }
 
-fn opened(function: &Opened, running: &Arc<Running>, deadline: Instant) -> Result<Session, ScriptError> {
-    let (limits, now) = (running.limits(), running.now());
-    let call_time_max = deadline.saturating_duration_since(now).min(limits.call_time_max);
-    let _timed = running.begin_call(now + call_time_max);
-    Session::open(function.program.clone(), Limits { call_time_max, ..limits }, running.clock())
+/// The error of a call that was ended from outside.
+fn overdue() -> ScriptError {
+    ScriptError::new(ErrorKind::Time, "the function ran longer than allowed")
+}
+
+/// What the error of a function means for work with this deadline. It may say only that a stop of
+/// the pool or the deadline has ended the call.
+pub(crate) fn of_script(running: &Running, error: ScriptError, deadline: Instant) -> NoAnswer {
+    match error.kind {
+        ErrorKind::Time if running.is_stopping() => NoAnswer::Work(FunctionError::Stopped),
+        ErrorKind::Time if running.now() >= deadline => NoAnswer::Work(FunctionError::Late),
+        _ => NoAnswer::Script(error),
+    }
+}
+
+fn position(open: &[(Weak<Opened>, u32)], function: &Arc<Opened>) -> Option<usize> {
+    open.iter().rposition(|(owner, _)| std::ptr::eq(owner.as_ptr(), Arc::as_ptr(function)))
+}
+
+/// Warns of what holds for all processes on this system.
+fn warn_once(line: &str) {
+    static WARNED: std::sync::Once = std::sync::Once::new();
+    WARNED.call_once(|| warn!("{line}"));
 }

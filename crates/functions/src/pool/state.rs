@@ -1,15 +1,16 @@
 //! What waits in each lane, and which threads there are. What happens in a lane happens under its
 //! lock.
 
+use super::queue::{FairQueue, Full};
+use super::running::Ended;
 use super::{LaneCounts, Running, Shared, Work};
 use crate::{FunctionError, Lane, PoolConfig};
 use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A lane, and what is waited for in it. Each lane has a lock of its own: threads of jobs give way
 /// to others, and a put whose hook takes the lock of another lane must not wait for them.
-#[derive(Default)]
 pub(super) struct LaneOfPool {
     pub(super) state: Mutex<LaneState>,
     /// There is work, or sessions have to end, or the pool stops.
@@ -18,21 +19,44 @@ pub(super) struct LaneOfPool {
     pub(super) ended: Condvar,
 }
 
+impl LaneOfPool {
+    pub(super) fn new(lane: Lane, config: &PoolConfig) -> Self {
+        let state = LaneState {
+            size: config.threads(lane),
+            is_of_jobs: lane.is_of_jobs(),
+            waiting: FairQueue::new(config.waiting_max),
+            threads: Vec::new(),
+            idle: 0,
+            slow: 0,
+            ends: 0,
+            ended_total: 0,
+            displaced_total: 0,
+            refused_total: 0,
+            late_total: 0,
+            died_total: 0,
+        };
+        Self { state: Mutex::new(state), work: Condvar::new(), ended: Condvar::new() }
+    }
+}
+
 /// The state of a lane.
-#[derive(Default)]
 pub(super) struct LaneState {
-    pub(super) waiting: VecDeque<Work>,
-    /// The threads of the lane, without those that are stuck.
+    /// How many threads there are without slow work, and how much work of one owner runs at most.
+    size: usize,
+    is_of_jobs: bool,
+    pub(super) waiting: FairQueue<Work>,
     pub(super) threads: Vec<Arc<Running>>,
     /// How many threads wait for work.
     pub(super) idle: usize,
-    /// How many threads have not come back.
-    pub(super) stuck: usize,
+    /// How many threads had slow work when the watcher looked last.
+    slow: usize,
     /// How many functions were closed.
     pub(super) ends: u64,
-    stuck_total: u64,
+    ended_total: u64,
+    displaced_total: u64,
     refused_total: u64,
     pub(super) late_total: u64,
+    pub(super) died_total: u64,
 }
 
 impl LaneState {
@@ -41,52 +65,63 @@ impl LaneState {
             waiting: self.waiting.len(),
             threads: self.threads.len(),
             busy: self.threads.len().saturating_sub(self.idle),
-            stuck: self.stuck,
-            stuck_total: self.stuck_total,
+            slow: self.slow,
+            ended_total: self.ended_total,
+            displaced_total: self.displaced_total,
             refused_total: self.refused_total,
             late_total: self.late_total,
+            died_total: self.died_total,
         }
     }
 
-    /// Whether a thread is busy, or soon will be.
+    /// Whether the watcher has to look at this lane again: a thread is busy or soon will be, or there
+    /// was slow work when it looked last.
     pub(super) fn is_busy(&self) -> bool {
-        self.threads.len() > self.idle || !self.waiting.is_empty()
+        self.threads.len() > self.idle || self.waiting.len() > 0 || self.slow > 0
     }
 
-    /// How many threads there may be now, besides those that are stuck.
-    fn threads_max(&self, lane: Lane, config: &PoolConfig) -> usize {
-        let size = config.threads(lane);
-        size.min((size + config.stuck_max).saturating_sub(self.stuck))
+    /// How many threads there may be now. Slow work has places of its own, up to a bound.
+    fn threads_max(&self, config: &PoolConfig) -> usize {
+        self.size + self.slow.min(config.slow_max)
     }
 
-    /// Queues work. Returns a thread that the caller has to start.
+    /// Whether there are more threads than there may be.
+    pub(super) fn has_surplus(&self, config: &PoolConfig) -> bool {
+        self.threads.len() > self.threads_max(config)
+    }
+
+    /// Queues work. Returns a thread that the caller has to start, and work that has lost its place.
     pub(super) fn submit(
         &mut self,
         work: Work,
-        lane: Lane,
         shared: &Arc<Shared>,
-    ) -> Result<Option<Arc<Running>>, FunctionError> {
-        let refusal = if self.is_refusing(lane, &shared.config) {
-            Some(FunctionError::Refused)
-        } else {
-            (self.waiting.len() >= shared.config.waiting_max).then_some(FunctionError::Busy)
-        };
-        if let Some(refusal) = refusal {
+    ) -> Result<(Option<Arc<Running>>, Option<Work>), FunctionError> {
+        let owner = work.owner.clone();
+        let displaced = self.waiting.push(&owner, work);
+        if !matches!(displaced, Ok(None)) {
             self.refused_total += 1;
-            return Err(refusal);
         }
-        self.waiting.push_back(work);
-        Ok(self.one_more(lane, shared))
+        match displaced {
+            Ok(displaced) => Ok((self.one_more(shared), displaced)),
+            Err(Full) => Err(FunctionError::Busy),
+        }
     }
 
-    /// Whether all threads that there may be are stuck.
-    fn is_refusing(&self, lane: Lane, config: &PoolConfig) -> bool {
-        self.threads.is_empty() && self.threads_max(lane, config) == 0
+    /// Whether there is work that may begin.
+    pub(super) fn has_work(&self) -> bool {
+        self.waiting.has_next(self.size)
+    }
+
+    /// Takes the work that is next.
+    pub(super) fn next(&mut self) -> Option<Work> {
+        self.waiting.pop(self.size)
     }
 
     /// A thread that the caller has to start, if more work waits than threads do.
-    pub(super) fn one_more(&mut self, lane: Lane, shared: &Arc<Shared>) -> Option<Arc<Running>> {
-        let is_needed = self.waiting.len() > self.idle && self.threads.len() < self.threads_max(lane, &shared.config);
+    pub(super) fn one_more(&mut self, shared: &Arc<Shared>) -> Option<Arc<Running>> {
+        let is_needed = self.waiting.len() > self.idle
+            && self.threads.len() < self.threads_max(&shared.config)
+            && self.waiting.has_next(self.size);
         is_needed.then(|| {
             let running = Arc::new(Running::new(shared.clone()));
             self.threads.push(running.clone());
@@ -94,32 +129,36 @@ impl LaneState {
         })
     }
 
-    /// Gives up the threads that are overdue, and returns them.
-    pub(super) fn give_up_stuck(&mut self) -> Vec<Arc<Running>> {
-        let stuck: Vec<_> = self.threads.extract_if(.., |thread| thread.is_overdue()).collect();
-        for thread in &stuck {
-            thread.abandon();
+    /// Ends calls that are overdue, lets slow ones give way, and makes room for those who wait.
+    /// Returns threads that the caller has to start.
+    pub(super) fn watch(&mut self, shared: &Arc<Shared>, at: Instant) -> Vec<Arc<Running>> {
+        let config = &shared.config;
+        let overdue = self.threads.iter().filter(|thread| thread.end_overdue(at, config.overdue_max)).count();
+        self.ended_total += overdue as u64;
+        let works: Vec<_> = self.threads.iter().filter_map(|thread| Some((thread.clone(), thread.seen(at)?))).collect();
+        let slow: Vec<_> = works.iter().filter(|(_, seen)| seen.age >= config.slow_after).collect();
+        self.slow = slow.len();
+        if !self.is_of_jobs {
+            let long = slow.iter().filter(|(_, seen)| seen.age >= config.gives_way_after);
+            long.for_each(|(thread, _)| thread.let_give_way());
         }
-        self.stuck += stuck.len();
-        self.stuck_total += stuck.len() as u64;
-        stuck
-    }
-
-    /// Takes the work that nobody will do, because every thread that there may be is stuck.
-    pub(super) fn take_hopeless(&mut self, lane: Lane, config: &PoolConfig) -> VecDeque<Work> {
-        if !self.is_refusing(lane, config) {
-            return VecDeque::new();
+        let more: Vec<_> = std::iter::from_fn(|| self.one_more(shared)).collect();
+        // With all places taken, the oldest work of the owner who has most of it ends.
+        let makes_room = self.idle > 0 || !more.is_empty() || works.iter().any(|(_, seen)| seen.is_ending);
+        let is_waited_for = !makes_room && self.waiting.has_newcomer();
+        if is_waited_for && self.threads.len() >= self.size + config.slow_max {
+            let long = slow.iter().filter(|(_, seen)| seen.age >= config.displaced_after);
+            let longest = long.max_by_key(|(_, seen)| (self.waiting.running(&seen.owner), seen.age));
+            if let Some((thread, _)) = longest {
+                self.displaced_total += 1;
+                thread.end_process(Ended::Displaced);
+            }
         }
-        self.refused_total += self.waiting.len() as u64;
-        std::mem::take(&mut self.waiting)
+        more
     }
 
     /// A thread has ended.
     pub(super) fn ended(&mut self, running: &Arc<Running>) {
-        if running.is_abandoned() {
-            self.stuck -= 1;
-        } else {
-            self.threads.retain(|other| !Arc::ptr_eq(other, running));
-        }
+        self.threads.retain(|other| !Arc::ptr_eq(other, running));
     }
 }

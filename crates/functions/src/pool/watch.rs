@@ -1,17 +1,20 @@
-//! Finds threads that do not come back from a function.
+//! Ends calls that do not end by themselves, and sees to it that nobody waits for slow ones.
 
 use super::Shared;
-use crate::{FunctionError, Lane};
+use crate::Lane;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use tracing::{error, warn};
+use std::time::Duration;
+use tracing::error;
 
+/// How often it looks at the lanes while there is work.
+const INTERVAL: Duration = Duration::from_millis(10);
 /// The watcher needs no stack of an engine.
 const STACK_BYTES: usize = 256 << 10;
 
-/// The thread that finds stuck threads. It sleeps while there is no work. It begins with the pool,
+/// The thread that watches the others. It sleeps while there is no work. It begins with the pool,
 /// because a thread that gives way may bring the first work, and threads inherit that.
 #[derive(Default)]
 pub(super) struct Watcher {
@@ -47,7 +50,7 @@ impl Shared {
             Err(why) => {
                 // The next work tries again. Callers have their deadlines meanwhile.
                 self.watcher.is_awake.store(false, Ordering::SeqCst);
-                error!(error = %why, "nobody watches the threads of functions");
+                error!(error = %why, "nobody watches the functions that run");
             }
         }
     }
@@ -68,31 +71,23 @@ impl Shared {
                 continue;
             }
             self.watcher.is_awake.store(true, Ordering::SeqCst);
-            self.watcher.wake.wait_for(&mut has_begun, self.config.overdue_max / 2);
-            MutexGuard::unlocked(&mut has_begun, || Lane::ALL.iter().for_each(|lane| self.replace_stuck(*lane)));
+            self.watcher.wake.wait_for(&mut has_begun, INTERVAL);
+            MutexGuard::unlocked(&mut has_begun, || Lane::ALL.iter().for_each(|lane| self.look_at(*lane)));
         }
     }
 
-    /// Gives up the threads of a lane that are overdue, tells the callers, and starts others.
-    fn replace_stuck(self: &Arc<Self>, lane: Lane) {
-        let (stuck, hopeless, more) = {
-            let mut waits = self.lane(lane).state.lock();
-            let stuck = waits.give_up_stuck();
-            let hopeless = waits.take_hopeless(lane, &self.config);
-            let more = if stuck.is_empty() { None } else { waits.one_more(lane, self) };
-            (stuck, hopeless, more)
-        };
-        for thread in stuck {
-            warn!(lane = lane.name(), "a thread did not come back from a function; it is left to itself");
-            if let Some(fail) = thread.take_fail() {
-                fail(FunctionError::Stuck);
+    fn look_at(self: &Arc<Self>, lane: Lane) {
+        let more = {
+            let mut state = self.lane(lane).state.lock();
+            let more = state.watch(self, self.runtime.now());
+            if state.has_surplus(&self.config) {
+                // Those that wait see that they are too many.
+                self.lane(lane).work.notify_all();
             }
-        }
-        for work in hopeless {
-            (work.fail)(FunctionError::Refused);
-        }
-        if let Some(more) = more {
-            self.start_thread(lane, more);
+            more
+        };
+        for thread in more {
+            self.start_thread(lane, thread);
         }
     }
 }

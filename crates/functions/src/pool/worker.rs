@@ -1,13 +1,13 @@
-//! A thread that runs functions.
+//! A thread that runs work. The functions run in its process.
 
-use super::sessions::Sessions;
+use super::sessions::{NoAnswer, Sessions};
 use super::{Running, Shared, Work};
+use crate::calls::write_log;
 use crate::{Calls, FunctionError, Lane};
 use ombak_runtime::{begin_burst, give_way};
-use ombak_script::Session;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tracing::{error, info};
+use tracing::error;
 
 /// What a thread has to do.
 enum Next {
@@ -15,31 +15,35 @@ enum Next {
     EndSessions,
 }
 
-/// Runs work until the pool stops, or until the thread was given up.
+/// Runs work until the pool stops, until there are too many threads, or until there was no work for
+/// a while.
 pub(super) fn work(shared: &Arc<Shared>, lane: Lane, running: &Arc<Running>) {
     if lane.is_of_jobs() {
         give_way();
     }
-    let mut sessions = Sessions::new(shared.config.sessions_max);
+    let mut sessions = Sessions::new(shared.program.clone(), lane.is_of_jobs(), shared.config.sessions_max);
     let mut ends_seen = 0;
     while let Some(next) = shared.next(lane, running, &mut ends_seen) {
         match next {
-            Next::Run(work) if work.is_late(running) => {
-                shared.lane(lane).state.lock().late_total += 1;
-                (work.fail)(FunctionError::Late);
+            Next::Run(work) => {
+                let owner = work.owner.clone();
+                run(work, shared, lane, running, &mut sessions);
+                shared.lane(lane).state.lock().waiting.done(&owner);
             }
-            Next::Run(work) => run(work, running, &mut sessions),
             Next::EndSessions => sessions.end_closed(),
+        }
+        if running.needs_new_process() {
+            sessions.end_process(running);
         }
         running.set_sessions(sessions.len());
     }
-    drop(sessions);
+    sessions.end_process(running);
     let more = {
         let mut state = shared.lane(lane).state.lock();
         state.ended(running);
         shared.lane(lane).ended.notify_all();
-        // The end of a stuck thread makes room for another one.
-        if shared.is_stopping() { None } else { state.one_more(lane, shared) }
+        // Work may have come while this thread was about to end.
+        if shared.is_stopping() { None } else { state.one_more(shared) }
     };
     if let Some(more) = more {
         shared.start_thread(lane, more);
@@ -48,71 +52,70 @@ pub(super) fn work(shared: &Arc<Shared>, lane: Lane, running: &Arc<Running>) {
 
 impl Shared {
     /// Waits for something to do; `None` ends the thread.
-    fn next(&self, lane: Lane, running: &Running, ends_seen: &mut u64) -> Option<Next> {
+    fn next(&self, lane: Lane, running: &Arc<Running>, ends_seen: &mut u64) -> Option<Next> {
         let lane = self.lane(lane);
-        let mut waits = lane.state.lock();
+        let mut state = lane.state.lock();
         loop {
-            if self.is_stopping() || running.is_abandoned() {
+            if self.is_stopping() || state.has_surplus(&self.config) {
+                // Nobody counts on a thread that ends.
+                state.ended(running);
                 return None;
             }
-            if waits.ends != *ends_seen {
-                *ends_seen = waits.ends;
+            if state.ends != *ends_seen {
+                *ends_seen = state.ends;
                 return Some(Next::EndSessions);
             }
-            if let Some(work) = waits.waiting.pop_front() {
+            if let Some(work) = state.next() {
                 return Some(Next::Run(work));
             }
-            waits.idle += 1;
-            lane.work.wait(&mut waits);
+            state.idle += 1;
+            let waited = lane.work.wait_for(&mut state, self.config.idle_max);
             begin_burst();
-            waits.idle -= 1;
+            state.idle -= 1;
+            if waited.timed_out() && state.ends == *ends_seen && !state.has_work() {
+                state.ended(running);
+                return None;
+            }
         }
     }
 }
 
-impl Work {
-    /// Whether the work must not begin any more.
-    fn is_late(&self, running: &Running) -> bool {
-        running.now() >= self.deadline
+fn run(work: Work, shared: &Shared, lane: Lane, running: &Arc<Running>, sessions: &mut Sessions) {
+    let Work { function, owner, deadline, is_unwanted, run, fail } = work;
+    if running.now() >= deadline {
+        shared.lane(lane).state.lock().late_total += 1;
+        return fail(FunctionError::Late);
     }
-}
-
-fn run(work: Work, running: &Arc<Running>, sessions: &mut Sessions) {
-    let Work { function, deadline, is_unwanted, run, fail } = work;
     if is_unwanted() {
         return;
     }
-    running.begin_work(fail);
+    running.begin_work(owner, fail);
     let done = catch_unwind(AssertUnwindSafe(|| {
-        let session = sessions
-            .get(&function, running, deadline)
-            .map_err(|why| running.end_of_work(&why, deadline).unwrap_or(FunctionError::Script(why)))?;
-        run(&mut Calls::new(session, running, running.limits(), deadline));
-        write_log(session);
-        Ok(())
+        sessions.open(&function, running, deadline)?;
+        let mut calls = Calls::new(sessions, &function, running, deadline);
+        run(&mut calls);
+        write_log(&calls.take_log());
+        Ok(calls.has_died())
     }));
-    let fail = running.take_fail();
+    let fail = running.end_work();
     let why = match done {
-        Ok(Ok(())) => return,
-        Ok(Err(why)) => why,
+        Ok(Ok(false)) => return,
+        Ok(Ok(true)) => {
+            shared.lane(lane).state.lock().died_total += 1;
+            return;
+        }
+        Ok(Err(NoAnswer::Script(why))) => FunctionError::Script(why),
+        Ok(Err(NoAnswer::Work(why))) => why,
         Err(_) => {
             error!("the call of a function panicked");
-            sessions.end_last();
+            sessions.end_process(running);
             FunctionError::Broken
         }
     };
+    if matches!(why, FunctionError::Died(_)) {
+        shared.lane(lane).state.lock().died_total += 1;
+    }
     if let Some(fail) = fail {
         fail(why);
-    }
-}
-
-/// Writes what the function has written with `ejsLog` to the log of the node.
-fn write_log(session: &mut Session) {
-    let log = session.take_log();
-    for line in &log.lines {
-        info!(target: "ombak::functions", "{line}");
-    }
-    if log.dropped > 0 {
-        info!(target: "ombak::functions", dropped = log.dropped, "a function wrote more lines than are kept");
     }
 }

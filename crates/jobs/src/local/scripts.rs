@@ -4,7 +4,7 @@
 use super::worker::Worker;
 use crate::functions::script_error_text;
 use crate::part::{PartError, PartRequest};
-use ombak_functions::{Function, FunctionError, Lane};
+use ombak_functions::{Calls, Function, FunctionError, Lane, Owner};
 use ombak_kv::{GetOptions, GetReply, GetRequest};
 use ombak_mapreduce::{Failure, Input, PhaseFailure, ScriptSource, from_json, not_found_term, object_to_json, to_json};
 use ombak_script::{ErrorKind, Program, ScriptError};
@@ -73,26 +73,10 @@ impl Worker {
             inputs.iter().map(|input| json_of(number, &input.key_data_term())).collect::<Result<Vec<_>, _>>()?;
         let arguments = arguments(number, &inputs, &objects).map_err(PartError::Failed)?;
         drop(objects);
-        let runtime = self.node().runtime.clone();
-        let until = runtime.now() + self.node().config.piece_time_max;
-        let called = function.run(request.deadline, move |calls| {
-            let (mut values, mut done) = (Vec::new(), 0);
-            for ((argument, key_data), input) in arguments.into_iter().zip(&texts).zip(&inputs) {
-                match argument {
-                    Argument::Missing(value) => values.push(value),
-                    Argument::Object(object) => match calls.map(&object, key_data, &arg).and_then(|list| read(&list)) {
-                        Ok(results) => values.extend(results),
-                        Err(error) => return Err(Box::new((error, input.clone()))),
-                    },
-                }
-                done += 1;
-                if runtime.now() >= until {
-                    break;
-                }
-            }
-            Ok((values, done))
-        });
-        match called.await {
+        let until = self.node().runtime.now() + self.node().config.piece_time_max;
+        let owner = owner(request.job);
+        let work = move |calls: &mut Calls<'_>| mapped(calls, &inputs, &arguments, &texts, &arg, until);
+        match function.run(&owner, request.deadline, work).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(failed)) => {
                 let (error, input) = *failed;
@@ -115,8 +99,9 @@ impl Worker {
         let arg = json_of(number, arg)?;
         let list = list_of(number, &values).map_err(PartError::Failed)?;
         drop(values);
-        let called = function.run(deadline, move |calls| calls.reduce(&list, &arg).and_then(|list| read(&list)));
-        match called.await {
+        let owner = owner(job);
+        let work = move |calls: &mut Calls<'_>| calls.reduce(&list, &arg).and_then(|list| read(&list));
+        match function.run(&owner, deadline, work).await {
             Ok(Ok(results)) => Ok(results),
             Ok(Err(error)) => Err(failed(number, &script_error_text(&error))),
             Err(error) => Err(of_pool(number, &error)),
@@ -171,16 +156,50 @@ fn failed(number: usize, error: &str) -> PartError {
     PartError::Failed(Failure::Phase(PhaseFailure::of_reduce(number, error)))
 }
 
+/// Calls a map function for the first of these inputs. Returns what it gave, and for how many of
+/// them, or the error with the input that has it.
+fn mapped(
+    calls: &mut Calls<'_>,
+    inputs: &[Input],
+    arguments: &[Argument],
+    key_data: &[String],
+    arg: &str,
+    until: Instant,
+) -> Result<(Vec<Term>, usize), Box<(ScriptError, Input)>> {
+    let objects = arguments.iter().zip(key_data).filter_map(|(argument, key_data)| match argument {
+        Argument::Object(object) => Some((object.as_str(), key_data.as_str())),
+        Argument::Missing(_) => None,
+    });
+    let mut called = calls.map_each(&objects.collect::<Vec<_>>(), arg, until).into_iter();
+    let (mut given, mut done) = (Vec::new(), 0);
+    for (argument, input) in arguments.iter().zip(inputs) {
+        match argument {
+            Argument::Missing(value) => given.push(value.clone()),
+            Argument::Object(_) => match called.next().map(|list| list.and_then(|list| read(&list))) {
+                Some(Ok(values)) => given.extend(values),
+                Some(Err(error)) => return Err(Box::new((error, input.clone()))),
+                // Time was over before this object.
+                None => break,
+            },
+        }
+        done += 1;
+    }
+    Ok((given, done))
+}
+
+/// For whom functions run. All phases of a job share its place.
+fn owner(job: u128) -> Owner {
+    Owner::new(format!("job {job:032x}"))
+}
+
 /// What a failure of the threads means for a piece: another attempt may find a thread.
 fn of_pool(number: usize, error: &FunctionError) -> PartError {
     match error {
         FunctionError::Script(error) => failed(number, &script_error_text(error)),
         FunctionError::Late => PartError::Failed(Failure::Timeout),
-        FunctionError::Stuck => failed(number, &error.to_string()),
+        FunctionError::Displaced | FunctionError::Died(_) => failed(number, &error.to_string()),
         FunctionError::Stopped => PartError::Lost(Error::Stopping),
-        FunctionError::Busy | FunctionError::Refused | FunctionError::NoThread(_) | FunctionError::Broken => {
-            PartError::Lost(Error::Overload)
-        }
+        FunctionError::Busy | FunctionError::NoThread(_) | FunctionError::Broken => PartError::Lost(Error::Overload),
     }
 }
 
@@ -228,14 +247,14 @@ fn list_of(number: usize, values: &[Term]) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_functions::{FunctionPool, PoolConfig};
+    use ombak_functions::{FunctionPool, PoolConfig, WorkerProgram};
     use ombak_runtime::TokioRuntime;
     use std::sync::Arc;
     use std::time::Duration;
 
     #[test]
     fn the_functions_of_a_bounded_number_of_phases_are_open_until_their_jobs_end() {
-        let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default());
+        let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default(), WorkerProgram::this(&[]).unwrap());
         let function = || pool.open(Lane::Map, Program::named("Riak.mapValues").unwrap());
         let (open, now) = (OpenFunctions::default(), Instant::now());
         let (soon, later) = (now + Duration::from_secs(1), now + Duration::from_secs(2));

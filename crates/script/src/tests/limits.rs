@@ -132,3 +132,10 @@ fn each_call_has_its_own_time() {
     }
     assert_eq!(slow.map("100000000", "null", "null").unwrap_err().kind, ErrorKind::Time);
 }
+
+/// The engine throws null when it has no memory left for an error.
+#[test]
+fn the_error_of_a_thrown_null_names_both_reasons() {
+    let error = error_of("function() { throw null; }");
+    assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Memory, "out of memory, or the function threw null"));
+}

@@ -6,7 +6,7 @@ mod limits;
 mod properties;
 mod sessions;
 
-use crate::{Clock, ErrorKind, Limits, Program, ScriptError, Session};
+use crate::{Clock, ErrorKind, Limits, PreCommit, Program, ScriptError, Session, list_result};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,6 +16,27 @@ use std::time::Duration;
 fn clock() -> Clock {
     let now = Cell::new(Duration::ZERO);
     Rc::new(move || now.replace(now.get() + Duration::from_millis(1)))
+}
+
+/// The calls of jobs and hooks.
+trait Uses {
+    fn map(&mut self, object: &str, key_data: &str, arg: &str) -> Result<String, ScriptError>;
+    fn reduce(&mut self, values: &str, arg: &str) -> Result<String, ScriptError>;
+    fn pre_commit(&mut self, object: &str) -> Result<PreCommit, ScriptError>;
+}
+
+impl Uses for Session {
+    fn map(&mut self, object: &str, key_data: &str, arg: &str) -> Result<String, ScriptError> {
+        self.call(&[object, key_data, arg]).and_then(list_result)
+    }
+
+    fn reduce(&mut self, values: &str, arg: &str) -> Result<String, ScriptError> {
+        self.call(&[values, arg]).and_then(list_result)
+    }
+
+    fn pre_commit(&mut self, object: &str) -> Result<PreCommit, ScriptError> {
+        self.call(&[object]).and_then(|result| PreCommit::from_text(result.as_deref()))
+    }
 }
 
 fn limits() -> Limits {

@@ -84,8 +84,8 @@ fn pre_commit_hooks_answer_in_three_ways() {
 
 #[test]
 fn post_commit_hooks_answer_anything() {
-    session("function(o) { return o.key; }").post_commit("{}").unwrap();
-    assert_eq!(session("function(o) { o.a.b; }").post_commit("{}").unwrap_err().kind, ErrorKind::Exception);
+    session("function(o) { return o.key; }").call(&["{}"]).unwrap();
+    assert_eq!(session("function(o) { o.a.b; }").call(&["{}"]).unwrap_err().kind, ErrorKind::Exception);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::functions::NodeFunctions;
 use ombak_api::admin::{AdminError, FunctionAdmin, FunctionRole, FunctionTest};
-use ombak_functions::{Calls, FunctionError, Lane, LookupError};
+use ombak_functions::{Calls, FunctionError, Lane, LookupError, Owner};
 use ombak_runtime::BoxFuture;
 use ombak_script::{ErrorKind, Log, PreCommit, ScriptError};
 use serde_json::{Value, json};
@@ -10,6 +10,9 @@ use std::time::Duration;
 
 /// How long an operator waits for a thread and for the function.
 const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// For whom functions are compiled and tested.
+const OPERATOR: &str = "an operator";
 
 /// What a map function gets for an input without key data.
 const NO_KEY_DATA: &str = "\"undefined\"";
@@ -21,7 +24,7 @@ impl FunctionAdmin for NodeFunctions {
             let program = this.catalogue.registered_source(&source).map_err(|why| refused(&why))?;
             let function = this.pool.open(Lane::PreCommit, program);
             // Opening a session compiles the program.
-            match function.run(this.runtime.now() + WAIT_MAX, |_| ()).await {
+            match function.run(&Owner::new(OPERATOR), this.runtime.now() + WAIT_MAX, |_| ()).await {
                 Ok(()) => Ok(()),
                 Err(FunctionError::Script(why)) => Err(AdminError::BadRequest(with_line(&why))),
                 Err(why) => Err(AdminError::Failed(why.to_string())),
@@ -40,7 +43,7 @@ impl FunctionAdmin for NodeFunctions {
                 let result = call(calls, &test);
                 (result, calls.take_log(), runtime.now().saturating_duration_since(began))
             };
-            match function.run(this.runtime.now() + WAIT_MAX, work).await {
+            match function.run(&Owner::new(OPERATOR), this.runtime.now() + WAIT_MAX, work).await {
                 Ok((result, log, took)) => Ok(answer(&name, result, log, took)),
                 Err(FunctionError::Script(why)) if why.kind == ErrorKind::UnknownFunction => {
                     Err(AdminError::NoSuchFunction(name))

@@ -1,18 +1,21 @@
 //! The functions in JavaScript of a node: their threads, and where they are found.
 
 use crate::config::FunctionSettings;
-use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
+use ombak_functions::{
+    Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions, WorkerProgram, check_program,
+};
 use ombak_hooks::NodeHooks;
 use ombak_jobs::JobFunctions;
 use ombak_kv::Kv;
 use ombak_kv::hooks::{CommitHooks, RegistryCell};
 use ombak_runtime::Runtime;
-use ombak_script::{Limits, Program, SOURCE_BYTES_MAX, Session};
+use ombak_script::{Limits, Program, SOURCE_BYTES_MAX};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
-use std::thread;
+
+/// The argument with which a node executes its program as a process for functions.
+pub const WORKER_ARGUMENT: &str = "function-worker";
 
 /// How many bytes all libraries may have together. Each session compiles them.
 const LIBRARIES_BYTES_MAX: usize = 4 << 20;
@@ -33,8 +36,10 @@ impl NodeFunctions {
     /// Reads the libraries of a node. It starts no threads that stay. The error is one line for the
     /// operator.
     pub fn open(settings: &FunctionSettings, runtime: Arc<dyn Runtime>) -> Result<Self, String> {
+        let program = WorkerProgram::this(&[WORKER_ARGUMENT])
+            .map_err(|why| format!("the program cannot find itself to run functions: {why}"))?;
         let libraries = match &settings.source_dir {
-            Some(dir) => read_libraries(dir, settings.limits())?,
+            Some(dir) => read_libraries(dir, settings.limits(), &program)?,
             None => Vec::new(),
         };
         let config = PoolConfig {
@@ -47,7 +52,7 @@ impl NodeFunctions {
         let registry = RegistryCell::default();
         let registered = Arc::new(FromRegistry(registry.clone()));
         let catalogue = Catalogue::new(registered, libraries, settings.allows_anonymous);
-        Ok(Self { pool: FunctionPool::new(runtime.clone(), config), catalogue, runtime, registry })
+        Ok(Self { pool: FunctionPool::new(runtime.clone(), config, program), catalogue, runtime, registry })
     }
 
     /// The commit hooks of the node.
@@ -89,7 +94,7 @@ impl RegisteredFunctions for FromRegistry {
 
 /// Reads the files `*.js` of a directory, in the order of their names, and checks that they can be
 /// loaded one after the other.
-fn read_libraries(dir: &Path, limits: Limits) -> Result<Vec<Arc<str>>, String> {
+fn read_libraries(dir: &Path, limits: Limits, worker: &WorkerProgram) -> Result<Vec<Arc<str>>, String> {
     let fails = |path: &Path, why: &dyn std::fmt::Display| {
         format!("javascript.source_dir: {} cannot be read: {why}", path.display())
     };
@@ -115,36 +120,42 @@ fn read_libraries(dir: &Path, limits: Limits) -> Result<Vec<Arc<str>>, String> {
         }
         libraries.push((path, Arc::from(source)));
     }
-    check(libraries, limits)
+    check(libraries, limits, worker)
 }
 
-/// Loads libraries on a thread with the stack that they may use.
-fn check(libraries: Vec<(PathBuf, Arc<str>)>, limits: Limits) -> Result<Vec<Arc<str>>, String> {
-    let checking = thread::Builder::new().name("function-check".to_owned()).stack_size(limits.thread_stack_bytes());
-    let check = move || {
-        let mut program = Program::source(NOTHING).map_err(|why| why.to_string())?;
-        for (path, source) in &libraries {
-            let fails = |why| format!("javascript.source_dir: {}: {why}", path.display());
-            program = program.with_library(source.clone()).map_err(fails)?;
-            let began = std::time::Instant::now();
-            Session::open(program.clone(), limits, Rc::new(move || began.elapsed())).map_err(fails)?;
-        }
-        Ok(libraries.into_iter().map(|(_, source)| source).collect())
-    };
-    let done = checking.spawn(check).map_err(|why| format!("cannot create threads: {why}"))?.join();
-    done.unwrap_or_else(|_| Err("javascript.source_dir: the files cannot be loaded".to_owned()))
+/// Loads each library behind those before it.
+fn check(libraries: Vec<(PathBuf, Arc<str>)>, limits: Limits, worker: &WorkerProgram) -> Result<Vec<Arc<str>>, String> {
+    let mut program = Program::source(NOTHING).map_err(|why| why.to_string())?;
+    for (path, source) in &libraries {
+        let fails = |why: &dyn std::fmt::Display| format!("javascript.source_dir: {}: {why}", path.display());
+        program = program.with_library(source.clone()).map_err(|why| fails(&why))?;
+        check_program(worker, &program, &limits).map_err(|why| fails(&why))?;
+    }
+    Ok(libraries.into_iter().map(|(_, source)| source).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The process of functions in these tests: this test program, which runs only this test.
+    #[test]
+    fn function_worker() {
+        if WorkerProgram::is_this_process() {
+            ombak_functions::serve();
+        }
+    }
+
+    fn program() -> WorkerProgram {
+        WorkerProgram::this(&["--exact", "node::functions::tests::function_worker"]).unwrap()
+    }
+
     fn libraries(files: &[(&str, &str)]) -> Result<Vec<Arc<str>>, String> {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             fs::write(dir.path().join(name), text).unwrap();
         }
-        read_libraries(dir.path(), Limits::default())
+        read_libraries(dir.path(), Limits::default(), &program())
             .map_err(|why| why.replace(&dir.path().display().to_string(), "DIR"))
     }
 
@@ -163,6 +174,6 @@ mod tests {
         assert!(why.ends_with("(line 2)"), "{why}");
         let long = " ".repeat(SOURCE_BYTES_MAX + 1);
         assert!(libraries(&[("a.js", &long)]).unwrap_err().contains("longer than 1048576 bytes"));
-        assert!(read_libraries(Path::new("/does/not/exist"), Limits::default()).is_err());
+        assert!(read_libraries(Path::new("/does/not/exist"), Limits::default(), &program()).is_err());
     }
 }

@@ -34,6 +34,7 @@ use crate::logging::{self, Log};
 use cluster_admin::MemberAdmin;
 use dir_access::{NodeDirs, foreign_owner};
 use functions::NodeFunctions;
+pub use functions::WORKER_ARGUMENT;
 use listen::{Ports, addresses, exposure, listening};
 use lock::DataDirLock;
 use ombak_api::admin::{

@@ -177,19 +177,19 @@ pub(super) const KEYS: &[KeySpec] = &[
         "javascript.hook_pool_size",
         Kind::Int(1, 1024),
         "2",
-        "Number of threads for pre-commit hooks in JavaScript, and as many again for post-commit hooks.",
+        "Number of processes for pre-commit hooks in JavaScript, and as many again for post-commit hooks.",
     ),
     KeySpec::works(
         "javascript.map_pool_size",
         Kind::Int(1, 1024),
         "8",
-        "Number of threads for map functions in JavaScript.",
+        "Number of processes for map functions in JavaScript.",
     ),
     KeySpec::works(
         "javascript.reduce_pool_size",
         Kind::Int(1, 1024),
         "6",
-        "Number of threads for reduce functions in JavaScript.",
+        "Number of processes for reduce functions in JavaScript.",
     ),
     KeySpec::works(
         "javascript.source_dir",
