@@ -12,6 +12,8 @@
 //!   hooks.
 //! * What waits for post-commit hooks is bounded in number and bytes. What does not fit is dropped
 //!   and counted.
+//! * A hook that keeps reaching its time limit is suspended in its bucket for a while. Then its puts
+//!   are refused with `overload`.
 //! * Bucket, key and clock of a put stay as they are, whatever a hook gives back.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -20,16 +22,17 @@ mod counts;
 mod opened;
 mod post_commit;
 mod pre_commit;
+mod suspension;
 #[cfg(test)]
 mod tests;
 
 use counts::HookCounts;
-use ombak_functions::{Catalogue, FunctionPool};
+use ombak_functions::{Catalogue, FunctionPool, Owner};
 use ombak_kv::hooks::{CommitHooks, HookedKey};
 use ombak_runtime::{BoxFuture, Runtime};
 use ombak_stats::Feature;
 use ombak_types::props::Hook;
-use ombak_types::{Error, Object};
+use ombak_types::{Bucket, Error, Object};
 use opened::OpenFunctions;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,12 +50,18 @@ pub struct NodeHooks {
 impl NodeHooks {
     /// Creates the hooks of a node, whose functions run in `pool` and are found in `catalogue`.
     pub fn new(runtime: Arc<dyn Runtime>, pool: FunctionPool, catalogue: Catalogue) -> Self {
-        Self { functions: OpenFunctions::new(pool, catalogue), runtime, counts: Arc::default() }
+        let counts = Arc::new(HookCounts::new(runtime.clone()));
+        Self { functions: OpenFunctions::new(pool, catalogue), runtime, counts }
     }
 
     fn until(&self, until: Option<Instant>) -> Instant {
         until.unwrap_or_else(|| self.runtime.now() + WAIT_MAX)
     }
+}
+
+/// For whom a hook runs: the hook of this bucket.
+fn owner(bucket: &Bucket, hook: &str) -> Owner {
+    Owner::new(format!("{}/{} {hook}", bucket.bucket_type.escape_ascii(), bucket.name.escape_ascii()))
 }
 
 impl CommitHooks for NodeHooks {

@@ -1,8 +1,9 @@
 //! Hooks after a put.
 
-use crate::counts::{HookCounts, is_timeout, took_too_long};
+use crate::counts::{HookCounts, is_timeout, reached_limit, took_too_long};
 use crate::opened::OpenFunctions;
-use ombak_functions::{FunctionError, Lane};
+use crate::owner;
+use ombak_functions::Lane;
 use ombak_kv::hooks::HookedKey;
 use ombak_mapreduce::{Input, object_to_json};
 use ombak_types::Object;
@@ -75,16 +76,25 @@ fn queue(
     failed: &Failed,
 ) -> Result<(), String> {
     let function = functions.get(Lane::PostCommit, &name).map_err(|why| why.to_string())?;
+    let bucket = waiting.input.bucket.clone();
+    if !waiting.counts.admits(&bucket, &name) {
+        return Err("the hook is suspended".to_owned());
+    }
+    let owner = owner(&bucket, &name);
     let (failed_there, failed) = (failed.clone(), failed.clone());
     let hook: Arc<str> = name.into();
     let hook_there = hook.clone();
     let (counts, counts_there) = (waiting.counts.clone(), waiting.counts.clone());
     let work = function.submit(
+        &owner,
         until,
         move |calls| {
             let done = match object_to_json(&waiting.input, &waiting.object) {
                 Ok(json) => calls.post_commit(&json).map_err(|why| {
-                    counts_there.post_timeouts.add(u64::from(is_timeout(&why)));
+                    if is_timeout(&why) {
+                        counts_there.post_timeouts.add(1);
+                        counts_there.note_limit(&waiting.input.bucket, &hook_there);
+                    }
                     why.to_string()
                 }),
                 Err(why) => Err(why.to_string()),
@@ -97,8 +107,10 @@ fn queue(
         move |why| {
             warn!(hook = &*hook, %why, "a post-commit hook was not run");
             counts.post_timeouts.add(u64::from(took_too_long(&why)));
-            // A hook that is stuck was begun.
-            counts.dropped.add(u64::from(why != FunctionError::Stuck));
+            if reached_limit(&why) {
+                counts.note_limit(&bucket, &hook);
+            }
+            counts.dropped.add(1);
             failed();
         },
     );

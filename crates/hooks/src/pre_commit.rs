@@ -1,7 +1,8 @@
 //! Hooks before a put.
 
-use crate::counts::{HookCounts, is_timeout, took_too_long};
+use crate::counts::{HookCounts, is_timeout, reached_limit, took_too_long};
 use crate::opened::OpenFunctions;
+use crate::owner;
 use ombak_functions::{Calls, FunctionError, Lane, LookupError};
 use ombak_kv::hooks::HookedKey;
 use ombak_mapreduce::{Input, object_from_json, object_to_json};
@@ -11,6 +12,7 @@ use ombak_types::props::Hook;
 use ombak_types::{Error, Object};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Instant;
 use tracing::warn;
 
@@ -20,7 +22,7 @@ const REASON_BYTES_MAX: usize = 4096;
 /// Runs hooks in their order. Each gets what the one before gave.
 pub(crate) async fn run_all(
     functions: &OpenFunctions,
-    counts: &HookCounts,
+    counts: &Arc<HookCounts>,
     at: HookedKey,
     hooks: Vec<Hook>,
     mut object: Object,
@@ -41,6 +43,8 @@ enum Outcome {
     Put(Object),
     Fail(Option<Value>),
     Broken(ScriptError),
+    /// It was not called, because it is suspended.
+    Suspended,
     /// It gave something back that is not the object.
     Invalid(String),
     /// The object has no JSON.
@@ -49,7 +53,7 @@ enum Outcome {
 
 async fn run(
     functions: &OpenFunctions,
-    counts: &HookCounts,
+    counts: &Arc<HookCounts>,
     at: &HookedKey,
     name: &str,
     object: Object,
@@ -59,18 +63,31 @@ async fn run(
         Ok(function) => function,
         Err(LookupError::Script(_) | LookupError::AnonymousNotAllowed) => return Err(missing(name.to_owned())),
     };
+    if !counts.admits(&at.bucket, name) {
+        return Err(Error::Overload);
+    }
     let input = Input::new(at.bucket.clone(), at.key.clone());
-    let done = function.run(until, move |calls| outcome(calls, &input, &object)).await;
-    let is_timeout = match &done {
-        Ok(Outcome::Broken(why)) => is_timeout(why),
-        Ok(_) => false,
-        Err(why) => took_too_long(why),
+    let owner = owner(&at.bucket, name);
+    let (counts_there, name_there) = (counts.clone(), name.to_owned());
+    let work = move |calls: &mut Calls<'_>| match counts_there.is_suspended(&input.bucket, &name_there) {
+        // It was suspended while this put waited.
+        true => Outcome::Suspended,
+        false => outcome(calls, &input, &object),
+    };
+    let done = function.run(&owner, until, work).await;
+    let (is_timeout, reached_limit) = match &done {
+        Ok(Outcome::Broken(why)) => (is_timeout(why), is_timeout(why)),
+        Ok(_) => (false, false),
+        Err(why) => (took_too_long(why), reached_limit(why)),
     };
     counts.pre_timeouts.add(u64::from(is_timeout));
+    if reached_limit {
+        counts.note_limit(&at.bucket, name);
+    }
     let done = match done {
         Ok(done) => done,
         Err(FunctionError::Script(why)) => Outcome::Broken(why),
-        Err(FunctionError::Busy) => return Err(Error::Overload),
+        Err(FunctionError::Busy | FunctionError::Displaced) => return Err(Error::Overload),
         Err(FunctionError::Stopped) => return Err(Error::Stopping),
         Err(FunctionError::Late) => return Err(Error::Timeout),
         Err(why) => return Err(broken(at, name, &why.to_string())),
@@ -85,6 +102,7 @@ async fn run(
         },
         Outcome::Invalid(why) => Err(invalid(at, name, &why)),
         Outcome::NoJson(why) => Err(broken(at, name, &why)),
+        Outcome::Suspended => Err(Error::Overload),
     }
 }
 
