@@ -2,8 +2,8 @@
 //!
 //! Three functions run in turns on a thread with an engine, as the pool had them before it had
 //! processes, and in the pool: a hook that changes one field, a map function that counts words, in
-//! pieces of 100 objects as jobs call it, and a reduce function that sums 1,000 numbers. The figures
-//! are the medians of the rounds: microseconds for each object or list.
+//! pieces of 100 objects as jobs call it, and a reduce function that sums 1,000 numbers. The
+//! figures are the medians of the rounds: microseconds for each object or list.
 //!
 //! `cargo run --release -p ombak-functions --example call_costs`
 

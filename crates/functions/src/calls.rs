@@ -106,8 +106,8 @@ impl<'a> Calls<'a> {
         self.has_died
     }
 
-    /// Makes calls, and gives their results. Only the last one may be an error. No call begins after
-    /// this time, except the first one.
+    /// Makes calls, and gives their results. Only the last one may be an error. No call begins
+    /// after this time, except the first one.
     fn timed(&mut self, calls: &[&[&str]], time_max: Duration) -> Vec<Called> {
         pause_if_due();
         let has_time = self.running.now() < self.deadline && !self.running.is_stopping();

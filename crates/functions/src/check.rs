@@ -8,8 +8,8 @@ use std::time::Duration;
 /// How much longer than its limit the load of a program may take.
 const OVERDUE_MAX: Duration = Duration::from_secs(1);
 
-/// Loads a program once, in a process of its own that ends afterwards. This blocks the thread for at
-/// most the time of a call and a second.
+/// Loads a program once, in a process of its own that ends afterwards. This blocks the thread for
+/// at most the time of a call and a second.
 pub fn check_program(worker: &WorkerProgram, program: &Program, limits: &Limits) -> Result<(), FunctionError> {
     let died = |why: crate::process::Died| FunctionError::Died(why.to_string());
     let (mut child, _) = Child::start(worker, limits, false, 1, drop).map_err(died)?;

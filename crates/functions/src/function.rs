@@ -60,10 +60,10 @@ impl Function {
     }
 
     /// Runs work on a thread of the pool, for this owner, and waits for its result, no longer than
-    /// until `deadline`. The work makes its calls through [`Calls`]; it must do little else, because only
-    /// calls are watched. Work that has not begun when the caller drops the future, or at the
-    /// deadline, is never done. If the deadline or the end of the pool has ended a call, the result
-    /// says that, and not what the work has made of the call's error.
+    /// until `deadline`. The work makes its calls through [`Calls`]; it must do little else,
+    /// because only calls are watched. Work that has not begun when the caller drops the future, or
+    /// at the deadline, is never done. If the deadline or the end of the pool has ended a call, the
+    /// result says that, and not what the work has made of the call's error.
     pub async fn run<T: Send + 'static>(
         &self,
         owner: &Owner,

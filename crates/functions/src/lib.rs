@@ -22,14 +22,14 @@
 //!   the network, and the threads of one lane never run work of another lane. So jobs cannot take
 //!   the threads of hooks. The processes of jobs give way to all others, and so do those of hooks
 //!   that run for long.
-//! * Each process keeps one session for each open [`Function`] that it has run, and ends it when the
-//!   last clone of that `Function` is dropped. Functions never share a session. A session may end at
-//!   any time between two pieces of work.
+//! * Each process keeps one session for each open [`Function`] that it has run, and ends it when
+//!   the last clone of that `Function` is dropped. Functions never share a session. A session may
+//!   end at any time between two pieces of work.
 //! * A caller has its answer at its deadline, whatever the function does. A call that does not end
 //!   in its time is ended with its process.
 //! * Owners share a lane. No owner has more threads than the lane has without slow work. Slow work
-//!   has places of its own, and when they are taken, the oldest work of the owner who has most of it
-//!   ends. So nobody waits long for the functions of others.
+//!   has places of its own, and when they are taken, the oldest work of the owner who has most of
+//!   it ends. So nobody waits long for the functions of others.
 //! * A lane that had no work for a while has no threads.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]

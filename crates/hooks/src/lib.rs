@@ -12,8 +12,8 @@
 //!   hooks.
 //! * What waits for post-commit hooks is bounded in number and bytes. What does not fit is dropped
 //!   and counted.
-//! * A hook that keeps reaching its time limit is suspended in its bucket for a while. Then its puts
-//!   are refused with `overload`.
+//! * A hook that keeps reaching its time limit is suspended in its bucket for a while. Then its
+//!   puts are refused with `overload`.
 //! * Bucket, key and clock of a put stay as they are, whatever a hook gives back.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]

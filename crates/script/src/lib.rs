@@ -10,9 +10,9 @@
 //! Invariants:
 //! * A function reaches nothing outside: no files, no network, no modules, no other session. It can
 //!   read the time of day and random numbers, as in Riak.
-//! * A call ends when its time is over, unless one native step of the engine takes longer: then only
-//!   the end of the process ends it, so `ombak-functions` runs sessions in processes of their own.
-//!   `try` and `finally` do not hold up the end.
+//! * A call ends when its time is over, unless one native step of the engine takes longer: then
+//!   only the end of the process ends it, so `ombak-functions` runs sessions in processes of their
+//!   own. `try` and `finally` do not hold up the end.
 //! * A session never allocates more than its limit, apart from the texts that cross.
 //! * Two sessions share nothing. What a call leaves behind, later calls of the same session see. A
 //!   call that ends by a limit leaves nothing: the next call finds the session as it was when new.

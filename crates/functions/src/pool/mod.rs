@@ -95,8 +95,8 @@ struct Shared {
 }
 
 impl FunctionPool {
-    /// Creates a pool whose functions run in processes of this program. Only the thread that watches
-    /// the others begins at once.
+    /// Creates a pool whose functions run in processes of this program. Only the thread that
+    /// watches the others begins at once.
     pub fn new(runtime: Arc<dyn Runtime>, config: PoolConfig, program: WorkerProgram) -> Self {
         let shared = Arc::new(Shared {
             lanes: Lane::ALL.map(|lane| LaneOfPool::new(lane, &config)),

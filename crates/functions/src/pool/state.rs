@@ -74,8 +74,8 @@ impl LaneState {
         }
     }
 
-    /// Whether the watcher has to look at this lane again: a thread is busy or soon will be, or there
-    /// was slow work when it looked last.
+    /// Whether the watcher has to look at this lane again: a thread is busy or soon will be, or
+    /// there was slow work when it looked last.
     pub(super) fn is_busy(&self) -> bool {
         self.threads.len() > self.idle || self.waiting.len() > 0 || self.slow > 0
     }
@@ -90,7 +90,8 @@ impl LaneState {
         self.threads.len() > self.threads_max(config)
     }
 
-    /// Queues work. Returns a thread that the caller has to start, and work that has lost its place.
+    /// Queues work. Returns a thread that the caller has to start, and work that has lost its
+    /// place.
     pub(super) fn submit(
         &mut self,
         work: Work,

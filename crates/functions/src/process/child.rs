@@ -67,8 +67,8 @@ pub(crate) struct Answers {
 }
 
 impl Child {
-    /// Executes the program. `started` gets the way to end it before anything is waited for. Returns
-    /// what the operator should know, too.
+    /// Executes the program. `started` gets the way to end it before anything is waited for.
+    /// Returns what the operator should know, too.
     pub(crate) fn start(
         program: &WorkerProgram,
         limits: &Limits,

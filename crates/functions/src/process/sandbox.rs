@@ -70,7 +70,8 @@ mod imp {
     ];
 
     pub(super) fn end_with_parent() -> io::Result<()> {
-        // A system without memory shall end this process before the node. Not every system has this.
+        // A system without memory shall end this process before the node. Not every system has
+        // this.
         let _ = std::fs::write("/proc/self/oom_score_adj", "500");
         set_parent_process_death_signal(Some(Signal::KILL))?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -142,7 +143,8 @@ mod tests {
 
     const INSIDE: &str = "OMBAK_TEST_INSIDE_SANDBOX";
 
-    /// What a process in the sandbox could do of what it must not. The address is that of a listener.
+    /// What a process in the sandbox could do of what it must not. The address is that of a
+    /// listener.
     fn forbidden(address: &str) -> Vec<&'static str> {
         let is_denied = |done: io::Result<()>| done.is_err_and(|why| why.kind() == io::ErrorKind::PermissionDenied);
         let attempts = [

@@ -32,8 +32,8 @@ pub(super) mod kind {
     pub(in super::super) const OPEN: u8 = 2;
     /// To the process: number of the session (u32), the time of each call and of all calls in ns
     /// (u64 each), the number of arguments of each call (u32), the number of calls (u32), and the
-    /// arguments. Answered with a `RESULT` for each call and `DONE`. It makes no call after one that
-    /// fails, or after the time of all calls.
+    /// arguments. Answered with a `RESULT` for each call and `DONE`. It makes no call after one
+    /// that fails, or after the time of all calls.
     pub(in super::super) const CALL: u8 = 3;
     /// To the process: number of a session (u32) that forgets what calls have left. Not answered.
     pub(in super::super) const RESET: u8 = 4;

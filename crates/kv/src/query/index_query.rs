@@ -6,8 +6,9 @@ use regex::bytes::{Regex, RegexBuilder};
 use std::ops::Bound;
 use std::time::Duration;
 
-/// The maximum size of a compiled pattern in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// The maximum size of a compiled pattern in bytes. The time to match a text can grow with the product
+/// of both sizes, and nothing interrupts it: it is about a second for the longest key.
+const PATTERN_BYTES_MAX: usize = 128 << 10;
 
 /// Compiles the pattern of a query. It matches bytes and not characters, because Riak treats terms
 /// as bytes, too.
@@ -82,4 +83,19 @@ pub struct QueryConfig {
     pub shows_tombstones: bool,
     /// Whether each query is logged at its end.
     pub logs: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of the compiled pattern bounds the time for a text.
+    #[test]
+    fn a_pattern_that_would_be_slow_is_refused() {
+        let pattern = |count: u32| compile_pattern(&format!("(?s)[ab]*a[ab]{{{count}}}c"));
+        assert!(pattern(500).is_ok());
+        assert!(matches!(pattern(5_000), Err(regex::Error::CompiledTooBig(_))));
+        let words: Vec<_> = (0..300).map(|number| format!("word-{number}")).collect();
+        assert!(compile_pattern(&words.join("|")).is_ok());
+    }
 }
