@@ -70,9 +70,9 @@ fn cases() -> [Case; 3] {
 type Piece = (Arc<Case>, oneshot::Sender<Result<Option<String>, ScriptError>>);
 
 /// A thread with an engine, which gets its work as a thread of the pool does.
-fn thread_with_engine(case: &Case) -> Result<mpsc::Sender<Piece>, ScriptError> {
+fn thread_with_engine(case: &Case) -> Result<mpsc::SyncSender<Piece>, ScriptError> {
     let program = Program::source(case.source)?;
-    let (give, take) = mpsc::channel::<Piece>();
+    let (give, take) = mpsc::sync_channel::<Piece>(1);
     let began = Instant::now();
     let gives_way = matches!(case.lane, Lane::Map | Lane::Reduce);
     let body = move || -> Result<(), ScriptError> {

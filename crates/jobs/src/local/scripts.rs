@@ -58,6 +58,9 @@ enum Argument {
     Missing(Term),
 }
 
+/// The error of a map function, and the input that has it.
+type FailedInput = (ScriptError, Input);
+
 impl Worker {
     /// The values of the first of these keys, and how many keys these are: at least one.
     pub(super) async fn map_in_script(
@@ -165,7 +168,7 @@ fn mapped(
     key_data: &[String],
     arg: &str,
     until: Instant,
-) -> Result<(Vec<Term>, usize), Box<(ScriptError, Input)>> {
+) -> Result<(Vec<Term>, usize), Box<FailedInput>> {
     let objects = arguments.iter().zip(key_data).filter_map(|(argument, key_data)| match argument {
         Argument::Object(object) => Some((object.as_str(), key_data.as_str())),
         Argument::Missing(_) => None,
