@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let messages: Vec<_> = descriptors.file.iter().flat_map(|file| &file.message_type).collect();
     let index_of = |type_name: &str| messages.iter().position(|m| type_name == format!(".riak.{}", m.name()));
-    let mut schema = String::from("pub(super) static MESSAGES: &[(&str, &[Field])] = &[\n");
+    let mut schema = String::from("pub(crate) static MESSAGES: &[(&str, &[Field])] = &[\n");
     for message in &messages {
         writeln!(schema, "    ({:?}, &[", message.name())?;
         for field in &message.field {

@@ -10,6 +10,7 @@
 pub mod access;
 pub mod admin;
 mod data_types;
+mod decoding;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod http;

@@ -1,16 +1,68 @@
-//! What MapReduce has in common over both interfaces: who may run a job, and which jobs are
-//! switched off.
+//! What MapReduce has in common over both interfaces: how a job is read, who may run it, and which
+//! jobs are switched off.
 
 use crate::access::{Access, AccessPolicy, Permission};
+use crate::decoding::{self, DecodeError};
 use crate::jobs::{JobClass, JobSwitches};
-use ombak_mapreduce::{Inputs, Job, Mapper, Phase, Reducer};
+use crate::memory::Held;
+use bytes::Bytes;
+use ombak_kv::Kv;
+use ombak_mapreduce::{Encoding, Inputs, Job, JobError, Mapper, Phase, Reducer};
 use ombak_types::{Bucket, Error};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// About how many bytes the results of a job have at most that are not streamed.
 pub(crate) const RESULTS_BYTES_MAX: usize = 64 << 20;
 
+/// The highest number of buckets that are remembered as allowed while a job is checked.
+const KNOWN_BUCKETS_MAX: usize = 1_000;
+
+/// Why a request runs no job.
+pub(crate) enum NoJob {
+    /// It is no job.
+    Bad(JobError),
+    /// Such jobs are switched off.
+    Off(Error),
+    /// The client may not run it.
+    Forbidden(String),
+}
+
+impl DecodeError for NoJob {
+    fn is_too_large(&self) -> bool {
+        matches!(self, Self::Bad(JobError::TooLarge { .. }))
+    }
+}
+
+/// What a job is checked against.
+#[derive(Clone)]
+pub(crate) struct JobGate {
+    pub(crate) jobs: JobSwitches,
+    pub(crate) policy: Option<Arc<dyn AccessPolicy>>,
+}
+
+/// Reads a job, and checks that the client may run it. `held` has what the job takes afterwards.
+///
+/// # Errors
+/// [`Error::Overload`]: there is no memory for it.
+pub(crate) async fn read_job(
+    kv: &Kv,
+    held: &mut Held<'_>,
+    encoding: Encoding,
+    request: &Bytes,
+    gate: JobGate,
+) -> Result<Result<Job, NoJob>, Error> {
+    decoding::decode(kv, held, request, move |request, budget| {
+        let job = encoding.job(request, budget).map_err(NoJob::Bad)?;
+        check_enabled(gate.jobs, &job).map_err(NoJob::Off)?;
+        check_access(gate.policy.as_deref(), &job).map_err(NoJob::Forbidden)?;
+        Ok(job)
+    })
+    .await
+}
+
 /// Checks that jobs like this one are not switched off.
-pub(crate) fn check_enabled(jobs: JobSwitches, job: &Job) -> Result<(), Error> {
+fn check_enabled(jobs: JobSwitches, job: &Job) -> Result<(), Error> {
     jobs.check(JobClass::MapReduce)?;
     let is_script = |phase: &Phase| {
         matches!(
@@ -23,24 +75,32 @@ pub(crate) fn check_enabled(jobs: JobSwitches, job: &Job) -> Result<(), Error> {
 
 /// Asks for the permissions of a job: to run jobs over the buckets of its inputs, and to find the
 /// keys there. Inputs that name no bucket need the permission for all.
-pub(crate) fn check_access(policy: Option<&dyn AccessPolicy>, job: &Job) -> Result<(), String> {
+fn check_access(policy: Option<&dyn AccessPolicy>, job: &Job) -> Result<(), String> {
     let Some(policy) = policy else { return Ok(()) };
-    let buckets = job.buckets();
-    if buckets.is_empty() {
-        policy.check(&Access { permission: Permission::MapReduce, bucket_type: None, bucket: None })?;
-    }
     let finding = match job.inputs {
         Inputs::Bucket { .. } => Some(Permission::ListKeys),
         Inputs::Index(_) => Some(Permission::Index),
         Inputs::Keys(_) | Inputs::Search { .. } | Inputs::Function { .. } => None,
     };
-    for bucket in buckets {
-        policy.check(&access(Permission::MapReduce, bucket))?;
-        if let Some(finding) = finding {
-            policy.check(&access(finding, bucket))?;
+    let (mut names_buckets, mut known) = (false, HashSet::new());
+    for bucket in job.buckets() {
+        names_buckets = true;
+        if known.contains(&bucket) {
+            continue;
         }
+        policy.check(&access(Permission::MapReduce, &bucket))?;
+        if let Some(finding) = finding {
+            policy.check(&access(finding, &bucket))?;
+        }
+        if known.len() == KNOWN_BUCKETS_MAX {
+            known.clear();
+        }
+        known.insert(bucket);
     }
-    Ok(())
+    if names_buckets {
+        return Ok(());
+    }
+    policy.check(&Access { permission: Permission::MapReduce, bucket_type: None, bucket: None })
 }
 
 fn access(permission: Permission, bucket: &Bucket) -> Access<'_> {

@@ -54,7 +54,7 @@ pub use error::{Absent, BadBytes, CannotMerge, MissingPast, Refusal};
 pub use field::{Field, FieldType};
 pub use gset::{GSet, GSetDelta};
 pub use hll::{Hll, HllDelta, Precision};
-pub use json::{BadJson, request_from_json, value_to_json};
+pub use json::{BadJson, bytes_as_request, request_from_json, value_to_json};
 pub use map::{FieldOp, FieldValue, MAP_DEPTH_MAX, Map, MapDelta, MapOp};
 pub use request::Request;
 pub use riak::{RiakCounter, RiakValue};

@@ -71,7 +71,7 @@ impl LocalParts {
         &self,
         (job, number): (u128, usize),
         function: &Reducer,
-        arg: &Term,
+        arg: &Arc<Term>,
         values: Vec<Values>,
         deadline: Instant,
     ) -> Result<Values, Failure> {

@@ -117,6 +117,11 @@ impl RunningJob {
         }
     }
 
+    /// The job.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
     /// The next results; `None` when the job has succeeded. After a failure the job has ended.
     pub async fn next(&mut self) -> Option<Result<Output, Failure>> {
         while !self.has_ended {

@@ -3,6 +3,7 @@
 use crate::term::{NotJson, bytes_held, list_to_json};
 use crate::{Input, Job};
 use bytes::Bytes;
+use ombak_types::DecodeBudget;
 use ombak_types::etf::{Term, encode};
 use serde_json::{Value, json};
 
@@ -25,11 +26,11 @@ impl Encoding {
         }
     }
 
-    /// Reads a job in this encoding.
-    pub fn job(self, request: &[u8]) -> Result<Job, crate::JobError> {
+    /// Reads a job in this encoding. What the job takes counts in the budget.
+    pub fn job(self, request: &[u8], budget: &mut DecodeBudget) -> Result<Job, crate::JobError> {
         match self {
-            Self::Json => Job::from_json(request),
-            Self::Erlang => Job::from_erlang(request),
+            Self::Json => Job::from_json_within(request, budget),
+            Self::Erlang => Job::from_erlang_within(request, budget),
         }
     }
 

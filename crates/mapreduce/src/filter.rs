@@ -14,14 +14,15 @@ pub(crate) use step::parse_int;
 pub use step::{FilterError, UnfitValue};
 
 use ombak_types::etf::Term;
+use std::sync::Arc;
 use step::Step;
 
-/// A key filter. The empty one takes every key.
+/// A key filter. The empty one takes every key. Cheap to clone: clones share everything.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFilter {
-    steps: Vec<Step>,
+    steps: Arc<[Step]>,
     /// What the filter was read from. The filters inside of others do not know it.
-    source: Option<Term>,
+    source: Option<Arc<Term>>,
 }
 
 /// The work on a key has ended because nobody waits for it any more.
@@ -37,12 +38,12 @@ impl KeyFilter {
 
     /// What [`Self::parse`] reads the filter from.
     pub fn to_term(&self) -> Term {
-        self.source.clone().unwrap_or_else(Term::nil)
+        self.source.as_deref().cloned().unwrap_or_else(Term::nil)
     }
 
     fn check(&self, key: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
         let mut value = key.clone();
-        for step in &self.steps {
+        for step in self.steps.iter() {
             if is_over() {
                 return Err(FilterError::Over);
             }

@@ -7,19 +7,20 @@ mod from_term;
 mod function;
 mod index;
 mod inputs;
+mod listed;
 mod phase;
 
 pub use batching::Batching;
 pub(crate) use batching::asks_for_prereduce;
 pub use error::{JobError, Why};
 pub use function::{Mapper, Reducer, ScriptSource};
-pub use inputs::{IndexQuery, Inputs};
+pub use inputs::{Buckets, IndexQuery, Inputs};
 pub use phase::Phase;
 
-use crate::term::from_json;
-use ombak_types::Bucket;
-use ombak_types::etf::{EtfError, decode};
+use listed::{ListedJson, ListedTerms};
+use ombak_types::etf::{EtfError, Limits, Term, decode_visiting, decode_within};
 use ombak_types::json::{BadJsonKind, Json};
+use ombak_types::{DecodeBudget, TooLarge};
 use std::time::Duration;
 
 /// The maximum number of phases.
@@ -42,22 +43,43 @@ pub struct Job {
 impl Job {
     /// Reads a job in JSON (docs/riak/http-api.md §7).
     pub fn from_json(text: &[u8]) -> Result<Self, JobError> {
-        let value = Json::read(text).map_err(|bad| match bad.kind {
+        Self::from_json_within(text, &mut DecodeBudget::of_message(text.len()))
+    }
+
+    /// The same; what the job takes counts in the budget. Inputs that are listed one by one never
+    /// make a tree, because they may be millions.
+    pub fn from_json_within(text: &[u8], budget: &mut DecodeBudget) -> Result<Self, JobError> {
+        let mut listed = ListedJson::default();
+        let mut visit = |item: Json, budget: &mut DecodeBudget| listed.add(item, budget);
+        let value = Json::read_visiting(text, budget, "inputs", &mut visit).map_err(|bad| match bad.kind {
             // Riak has the same words for it.
             BadJsonKind::NotUtf8 => JobError::NotAnObject,
+            BadJsonKind::TooLarge { bytes_max } => JobError::TooLarge { bytes_max },
             _ => JobError::NotJson(bad.to_string()),
         })?;
-        from_json::job(value.as_object().ok_or(JobError::NotAnObject)?)
+        from_json::job(value.as_object().ok_or(JobError::NotAnObject)?, listed, budget)
     }
 
     /// Reads a job in Erlang's external term format: `[{inputs,I},{'query',Q},{timeout,T}]`.
     pub fn from_erlang(bytes: &[u8]) -> Result<Self, JobError> {
-        match decode(bytes) {
-            Ok(term) => from_term::job(&term),
-            // The tags of functions: those of a running program, and names of exported ones.
-            Err(EtfError::UnknownTag(112 | 113 | 117)) => Err(JobError::ErlangFun),
-            Err(error) => Err(JobError::NotATerm(error)),
+        Self::from_erlang_within(bytes, &mut DecodeBudget::of_message(bytes.len()))
+    }
+
+    /// The same; what the job takes counts in the budget. Inputs that are listed one by one never
+    /// make a tree, because they may be millions.
+    pub fn from_erlang_within(bytes: &[u8], budget: &mut DecodeBudget) -> Result<Self, JobError> {
+        let before = budget.bytes_used();
+        let mut listed = ListedTerms::default();
+        let mut visit = |item: Term, budget: &mut DecodeBudget| listed.add(item, budget);
+        let mut term = decode_visiting(bytes, Limits::default(), budget, "inputs", &mut visit).map_err(not_a_term)?;
+        if from_term::has_bad_tail(&term) {
+            // The error has the whole list.
+            listed = ListedTerms::default();
+            drop(term);
+            budget.give_back_to(before);
+            term = decode_within(bytes, Limits::default(), budget).map_err(not_a_term)?;
         }
+        from_term::job(&term, listed, budget)
     }
 
     /// How many phases' results the client gets.
@@ -65,12 +87,19 @@ impl Job {
         self.phases.iter().filter(|phase| phase.keep()).count()
     }
 
-    /// The buckets that the inputs name, each once. The client needs permission for them.
-    pub fn buckets(&self) -> Vec<&Bucket> {
-        let mut buckets = self.inputs.buckets();
-        buckets.sort();
-        buckets.dedup();
-        buckets
+    /// The buckets that the inputs name. The client needs permission for them. One that several
+    /// inputs name may come several times.
+    pub fn buckets(&self) -> Buckets<'_> {
+        self.inputs.buckets()
+    }
+}
+
+fn not_a_term(error: EtfError) -> JobError {
+    match error {
+        // The tags of functions: those of a running program, and names of exported ones.
+        EtfError::UnknownTag(112 | 113 | 117) => JobError::ErlangFun,
+        EtfError::OverBudget(TooLarge { bytes_max }) => JobError::TooLarge { bytes_max },
+        error => JobError::NotATerm(error),
     }
 }
 

@@ -18,6 +18,7 @@
 mod answer;
 mod filter;
 mod input;
+mod input_list;
 mod job;
 mod link;
 mod native;
@@ -28,8 +29,10 @@ mod term;
 pub use answer::{Collected, Encoding, Failure, PhaseFailure, TooLarge};
 pub use filter::{BadFilter, FilterError, KeyFilter, UnfitValue};
 pub use input::Input;
+pub use input_list::{InputList, InputListBuilder, InputListIter};
 pub use job::{
-    Batching, IndexQuery, Inputs, Job, JobError, Mapper, PHASES_MAX, Phase, Reducer, ScriptSource, TIMEOUT_DEFAULT, Why,
+    Batching, Buckets, IndexQuery, Inputs, Job, JobError, Mapper, PHASES_MAX, Phase, Reducer, ScriptSource,
+    TIMEOUT_DEFAULT, Why,
 };
 pub use link::LinkMatch;
 pub use native::{MapFunction, Mapped, NativeError, ReduceFunction};

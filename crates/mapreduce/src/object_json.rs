@@ -59,7 +59,7 @@ pub(crate) fn value_term(sibling: &Sibling) -> Result<Term, NotJson> {
         return Ok(Term::Binary(sibling.value.clone()));
     }
     // A term can take forty times its bytes.
-    let limits = Limits { terms_max: 1 << 18, inflated_bytes_max: 16 << 20 };
+    let limits = Limits { terms_max: 1 << 18, inflated_bytes_max: 16 << 20, ..Limits::default() };
     decode_with(&sibling.value, limits).map_err(|error| NotJson::BadTerm(error.to_string()))
 }
 

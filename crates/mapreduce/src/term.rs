@@ -11,6 +11,7 @@ pub(crate) use json::list_to_json;
 pub use json::{NotJson, from_json, to_json};
 pub(crate) use number::add;
 pub use order::{compare, order};
+pub(crate) use size::bytes_as_term;
 pub use size::bytes_held;
 pub use values::Values;
 

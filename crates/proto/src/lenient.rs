@@ -12,14 +12,14 @@ use prost::{DecodeError, Message, Name};
 const DEPTH_MAX: u32 = 64;
 
 /// A declared field and its wire type.
-struct Field {
-    number: u32,
-    wire: u8,
+pub(crate) struct Field {
+    pub(crate) number: u32,
+    pub(crate) wire: u8,
     /// Index of the field's message in `MESSAGES`.
-    message: Option<usize>,
+    pub(crate) message: Option<usize>,
 }
 
-mod schema {
+pub(crate) mod schema {
     use super::Field;
     include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 }

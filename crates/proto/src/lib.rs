@@ -17,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod code;
+pub mod decoded_bytes;
 pub mod frame;
 pub mod get_req;
 pub mod lenient;

@@ -9,16 +9,18 @@
 //!
 //! Invariants: The decoder reads no byte twice, nests at most [`DEPTH_MAX`] deep, inflates at most
 //! a given number of bytes, and creates at most a given number of terms. It never allocates memory
-//! for a length before it has seen the bytes.
+//! for a length before it has seen the bytes, and counts what it allocates.
 
 mod decode;
 mod encode;
+mod error;
 mod pretty;
 mod text;
 
 pub(crate) use decode::inflate;
-pub use decode::{EtfError, Limits, decode, decode_with};
+pub use decode::{Limits, Visit, decode, decode_visiting, decode_with, decode_within};
 pub use encode::{encode, encode_to};
+pub use error::EtfError;
 pub use pretty::Pretty;
 pub use text::{AtomText, BinaryText, CharListText, StringText};
 

@@ -7,10 +7,13 @@
 //!
 //! Hot path of MapReduce: results of functions in JavaScript are read here.
 
+mod beginning;
 mod read;
 
-pub use read::{BadJson, BadJsonKind};
+pub use beginning::beginning;
+pub use read::{BadJson, BadJsonKind, Visit};
 
+use crate::decode_budget::{DecodeBudget, allocated};
 use num_bigint::BigInt;
 use std::fmt::{self, Write};
 
@@ -46,7 +49,30 @@ impl Json {
     /// # Errors
     /// [`BadJson`]: also Riak refuses the text, or it is nested too deep.
     pub fn read(text: &[u8]) -> Result<Self, BadJson> {
-        read::read(text)
+        Self::read_within(text, &mut DecodeBudget::unlimited())
+    }
+
+    /// Reads a text that somebody else has sent. What the value takes counts in the budget.
+    ///
+    /// # Errors
+    /// [`BadJson`]: also Riak refuses the text, it is nested too deep, or takes too much memory.
+    pub fn read_within(text: &[u8], budget: &mut DecodeBudget) -> Result<Self, BadJson> {
+        read::read(text, budget, None)
+    }
+
+    /// The same, without the elements of one array, which are visited one after the other instead.
+    /// It is the value of the first member with this name of the outermost object. In the result it
+    /// is empty. An element counts in the budget until it was visited.
+    ///
+    /// # Errors
+    /// Those of [`Self::read_within`], and the visitor's.
+    pub fn read_visiting(
+        text: &[u8],
+        budget: &mut DecodeBudget,
+        name: &str,
+        visit: &mut Visit<'_>,
+    ) -> Result<Self, BadJson> {
+        read::read(text, budget, Some(read::Visited { name, visit }))
     }
 
     /// The text of a text.
@@ -67,6 +93,23 @@ impl Json {
     /// The members of an object.
     pub fn as_object(&self) -> Option<&[(String, Self)]> {
         if let Self::Object(members) = self { Some(members) } else { None }
+    }
+
+    /// The memory that [`Self::into_value`] takes beside the texts, which move.
+    pub fn bytes_as_value(&self) -> usize {
+        const VALUE: usize = size_of::<serde_json::Value>();
+        /// A node of the tree that an object becomes has room for this many members, and at least
+        /// half as many are in it unless it is the only one.
+        const NODE_MEMBERS: usize = 11;
+        let node = allocated(NODE_MEMBERS * (size_of::<String>() + VALUE) + 32 + (NODE_MEMBERS + 1) * 8);
+        match self {
+            Self::List(items) => allocated(items.len() * VALUE) + items.iter().map(Self::bytes_as_value).sum::<usize>(),
+            Self::Object(members) => {
+                let nodes = if members.is_empty() { 0 } else { 1 + members.len() / (NODE_MEMBERS / 2) };
+                nodes * node + members.iter().map(|(_, value)| value.bytes_as_value()).sum::<usize>()
+            }
+            _ => 0,
+        }
     }
 
     /// The value in another form: integers beyond 64 bits become floats, and of members with the
@@ -142,17 +185,20 @@ impl fmt::Display for Json {
                 }
                 f.write_char(']')
             }
-            Self::Object(members) => {
-                f.write_char('{')?;
-                for (index, (name, value)) in members.iter().enumerate() {
-                    f.write_str(if index > 0 { "," } else { "" })?;
-                    write_text(name, f)?;
-                    write!(f, ":{value}")?;
-                }
-                f.write_char('}')
-            }
+            Self::Object(members) => write_object(members, f),
         }
     }
+}
+
+/// Writes an object.
+pub fn write_object(members: &[(String, Json)], out: &mut dyn Write) -> fmt::Result {
+    out.write_char('{')?;
+    for (index, (name, value)) in members.iter().enumerate() {
+        out.write_str(if index > 0 { "," } else { "" })?;
+        write_text(name, out)?;
+        write!(out, ":{value}")?;
+    }
+    out.write_char('}')
 }
 
 /// Writes a text in quotes.

@@ -17,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod clock;
+mod decode_budget;
 pub mod error;
 pub mod etf;
 pub mod json;
@@ -35,6 +36,7 @@ mod testing;
 pub mod time;
 
 pub use clock::{Actor, ClockEntry, Dot, VectorClock};
+pub use decode_budget::{DecodeBudget, SMALL_MESSAGE_BYTES, TooLarge, allocated};
 pub use error::Error;
 pub use names::Bucket;
 pub use node_id::{BadNodeId, NodeId};

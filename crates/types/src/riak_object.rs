@@ -55,7 +55,7 @@ pub fn decode(bytes: &Bytes) -> Result<Object, BadRiakObject> {
 
 /// The limits for inflating and decoding a client's clock: more than enough for
 /// [`crate::clock::ENTRIES_MAX`] entries.
-const CLOCK_LIMITS: Limits = Limits { terms_max: 32 << 10, inflated_bytes_max: 2 << 20 };
+const CLOCK_LIMITS: Limits = Limits { terms_max: 32 << 10, inflated_bytes_max: 2 << 20, depth_max: etf::DEPTH_MAX };
 
 /// Decodes a clock that a Riak node issued: plain external term format, `{encode_raw, Clock}` in
 /// external term format, or the raw DEFLATE of the external term format.

@@ -27,7 +27,6 @@ mod csrf;
 mod decision_graph;
 mod error_status;
 mod gzip;
-mod held;
 mod links;
 mod metadata;
 mod multipart;

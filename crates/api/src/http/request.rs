@@ -1,13 +1,12 @@
 //! A request as the resources see it: decoded once, with its whole body.
 
-use super::held::Held;
 use super::url::Parameters;
 use super::wire::head::Head;
 #[cfg(test)]
 use super::wire::head::HeadParser;
 use super::wire::request_lines::{LineName, RequestLines, line};
 use super::wire::target::Target;
-use crate::memory::Account;
+use crate::memory::{Account, Held};
 use bytes::Bytes;
 #[cfg(test)]
 use bytes::BytesMut;

@@ -20,12 +20,14 @@
 mod account;
 mod budget;
 mod exposition;
+mod held;
 mod holders;
 mod line;
 mod peer;
 
 pub use account::{Account, AnswerRoom, Lease};
 pub use budget::{MemoryBudget, MemoryLimits, MemoryStatus, OutOfMemory};
+pub use held::Held;
 
 /// Bytes that a connection may hold without asking the budget.
 pub const ALLOWANCE_BYTES: usize = 32 << 10;

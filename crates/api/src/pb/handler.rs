@@ -14,9 +14,13 @@ use super::refusal::Refusal;
 use super::session::Session;
 use super::writer::Writer;
 use crate::access::Access;
+use crate::decoding::IN_PLACE_BYTES_MAX;
+use crate::memory::Lease;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use ombak_proto::Frame;
+use ombak_proto::decoded_bytes::decoded_bytes;
+use ombak_types::{DecodeBudget, SMALL_MESSAGE_BYTES};
 use prost::{Message, Name};
 use std::future::Future;
 
@@ -113,6 +117,24 @@ pub(super) fn open_operation(
     Ok(operation)
 }
 
+/// Decodes a message that may take more memory than usual, which the lease has afterwards, and asks
+/// the gate.
+async fn open_large<M: Request + 'static>(exchange: &Exchange<'_, '_>, lease: &mut Lease<'_>) -> Result<M, Failure> {
+    let body = &exchange.frame.body;
+    let (bytes, bytes_max) = (decoded_bytes::<M>(body), DecodeBudget::bytes_for(body.len()));
+    if bytes > bytes_max {
+        return Err(message::too_much_memory(exchange.frame, bytes_max).into());
+    }
+    lease.resize(bytes as u64).await?;
+    if body.len() <= IN_PLACE_BYTES_MAX {
+        return Ok(open(exchange)?);
+    }
+    let body = body.clone();
+    let request: M = exchange.ctx.kv.offload(move || message::decode(&body)).await??;
+    gate::permit(exchange.ctx, request.access())?;
+    Ok(request)
+}
+
 /// Decodes a message and asks the gate.
 fn open<M: Request>(exchange: &Exchange<'_, '_>) -> Result<M, Refusal> {
     let request: M = message::decode(&exchange.frame.body)?;
@@ -125,6 +147,13 @@ fn serve_immediate<M: Immediate>(exchange: &mut Exchange<'_, '_>) -> Result<(), 
 }
 
 fn serve_streaming<'a, M: Streaming + 'static>(exchange: Exchange<'a, '_>) -> BoxFuture<'a, Result<(), Failure>> {
+    if exchange.frame.body.len() > SMALL_MESSAGE_BYTES {
+        return Box::pin(async move {
+            let mut lease = exchange.writer.lease();
+            let request = open_large::<M>(&exchange, &mut lease).await?;
+            request.serve(exchange).await
+        });
+    }
     match open::<M>(&exchange) {
         Ok(request) => Box::pin(request.serve(exchange)),
         Err(refusal) => ready(Err(Failure::Refused(refusal))).boxed(),

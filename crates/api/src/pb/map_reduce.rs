@@ -8,7 +8,8 @@ use super::handler::{Exchange, Handler, Request, Streaming};
 use super::refusal::Refusal;
 use crate::access::Access;
 use crate::jobs::JobClass;
-use crate::map_reduce::{check_access, check_enabled};
+use crate::map_reduce::{JobGate, NoJob, read_job};
+use crate::memory::Held;
 use ombak_mapreduce::{Encoding, Failure as JobFailure};
 use ombak_proto::code;
 use ombak_proto::messages::{RpbMapRedReq, RpbMapRedResp};
@@ -17,9 +18,6 @@ use ombak_types::etf::{BinaryText, Term};
 
 /// The messages of this feature.
 pub(super) const HANDLERS: &[Handler] = &[Handler::streaming::<RpbMapRedReq>(code::MAP_RED_REQ).of_any_size()];
-
-/// A request of this length is read on another thread.
-const READ_IN_PLACE_BYTES_MAX: usize = 128 << 10;
 
 impl Request for RpbMapRedReq {
     /// The permissions depend on the job, which is not read yet.
@@ -36,14 +34,15 @@ impl Streaming for RpbMapRedReq {
             let text = format!("{{unknown_content_type,{}}}", BinaryText(&self.content_type));
             return Err(Refusal::new(text).into());
         };
-        let request = self.request;
-        let job = match request.len() {
-            0..READ_IN_PLACE_BYTES_MAX => encoding.job(&request),
-            _ => ctx.kv.offload(move || encoding.job(&request)).await?,
-        };
-        let job = job.map_err(|error| Refusal::new(error.to_string()))?;
-        check_enabled(ctx.config.jobs, &job)?;
-        check_access(ctx.config.policy.as_deref(), &job).map_err(Refusal::new)?;
+        // What the job takes is held until it has ended.
+        let mut held = Held::new(Some(writer.lease()));
+        let gate = JobGate { jobs: ctx.config.jobs, policy: ctx.config.policy.clone() };
+        let job = read_job(&ctx.kv, &mut held, encoding, &self.request, gate);
+        let job = reader.while_open(job).await??.map_err(|no_job| match no_job {
+            NoJob::Bad(error) => Refusal::new(error.to_string()),
+            NoJob::Off(error) => error.into(),
+            NoJob::Forbidden(why) => Refusal::new(why),
+        })?;
         let has_phases = !job.phases.is_empty();
         let mut running = ctx.map_reduce.run(job);
         while let Some(output) = reader.while_open(running.next()).await? {

@@ -18,6 +18,15 @@ pub(super) fn too_large(frame: &Frame) -> Refusal {
     Refusal::new(format!("A message with code {} has at most {MESSAGE_BYTES_MAX} bytes", frame.code))
 }
 
+/// The refusal of a message that would take more memory than this.
+pub(super) fn too_much_memory(frame: &Frame, bytes_max: usize) -> Refusal {
+    Refusal::new(format!(
+        "A message with code {} would take more than {bytes_max} bytes of memory: many small elements take many times \
+         their encoded bytes, so send fewer of them at once",
+        frame.code
+    ))
+}
+
 /// Decodes a message as leniently as Riak does.
 pub(super) fn decode<M: Message + Name + Default>(body: &Bytes) -> Result<M, Refusal> {
     lenient::decode(body).map_err(|e| Refusal::undecodable(M::NAME, e))

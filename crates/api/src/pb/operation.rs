@@ -12,8 +12,8 @@ use ombak_proto::reply::{
     Output, write_empty, write_error, write_get_reply, write_message, write_put_reply, write_single_get_reply,
 };
 use ombak_proto::{code, put_req};
-use ombak_types::Error;
 use ombak_types::stored_object::encode_clock;
+use ombak_types::{DecodeBudget, Error};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A request for one key.
@@ -133,6 +133,14 @@ async fn put(kv: &Kv, request: PutRequest, lease: &mut Lease<'_>) -> Result<Answ
 
 async fn put_large(kv: &Kv, body: Bytes, lease: &mut Lease<'_>) -> Result<Answer, Error> {
     let parts = put_req::count_parts(&body);
+    let bytes_max = DecodeBudget::bytes_for(body.len());
+    if parts * PART_BYTES > bytes_max {
+        let text = format!(
+            "A put would take more than {bytes_max} bytes of memory: its {parts} links, metadata pairs and index \
+             entries take {PART_BYTES} bytes each, so store fewer of them with one object"
+        );
+        return Ok(Answer::Refused(Refusal::new(text)));
+    }
     hold(lease, 0, parts).await?;
     match kv.offload(move || object_messages::put(&body)).await? {
         Ok(request) => put(kv, request, lease).await,

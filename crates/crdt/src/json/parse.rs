@@ -16,8 +16,11 @@ pub(super) fn request(kind: DataType, json: &Json, time_us: u64) -> Result<Reque
     }
 }
 
+/// The maximum length of an operation in an error, in characters.
+const SHOWN_CHARS_MAX: usize = 16 << 10;
+
 fn bad(kind: &'static str, json: &Json) -> BadJson {
-    BadJson::Operation { kind, json: json.to_string() }
+    BadJson::Operation { kind, json: json.beginning(SHOWN_CHARS_MAX) }
 }
 
 fn bytes(text: &str) -> Bytes {

@@ -16,7 +16,7 @@ impl Node {
 
     /// Posts a request, and returns the text of an error.
     fn post(&mut self, body: JsonValue) -> Result<(), String> {
-        let (request, context) = request_from_json(self.0.kind(), &body.into(), 1).map_err(|bad| bad.to_string())?;
+        let (request, context) = request_from_json(self.0.kind(), body.into(), 1).map_err(|bad| bad.to_string())?;
         let delta = self.0.delta(&request, &actor(0), context.as_ref()).map_err(|refusal| refusal.to_string())?;
         self.0.merge_delta(&delta).unwrap();
         Ok(())
@@ -133,11 +133,11 @@ fn hyperloglogs_and_sets_that_grow() {
 #[test]
 fn field_names_end_with_their_types() {
     let refused =
-        |name: &str| request_from_json(DataType::Map, &json!({"remove": name}).into(), 1).unwrap_err().to_string();
+        |name: &str| request_from_json(DataType::Map, json!({"remove": name}).into(), 1).unwrap_err().to_string();
     for name in ["", "counter", "a_hll", "a_gset", "a_counters", "a_Counter"] {
         assert_eq!(refused(name), format!("Invalid map field name '{name}'"));
     }
-    let (request, _) = request_from_json(DataType::Map, &json!({"remove": ["a_b_set", "_flag"]}).into(), 1).unwrap();
+    let (request, _) = request_from_json(DataType::Map, json!({"remove": ["a_b_set", "_flag"]}).into(), 1).unwrap();
     let removal = |name: &'static str, kind| crate::MapOp::Remove(Field::new(name, kind));
     assert_eq!(request, Request::Map(vec![removal("a_b", FieldType::Set), removal("", FieldType::Flag)]));
 }
@@ -161,7 +161,7 @@ fn a_sum_has_all_its_digits() {
 /// Riak applies all members of an `update`, and takes the first of the others.
 #[test]
 fn members_of_one_name_mean_what_they_mean_to_riak() {
-    let read = |kind, json: &str| request_from_json(kind, &Json::read(json.as_bytes()).unwrap(), 1).unwrap().0;
+    let read = |kind, json: &str| request_from_json(kind, Json::read(json.as_bytes()).unwrap(), 1).unwrap().0;
     let counter = || Field::new("n", FieldType::Counter);
     let add = |amount| crate::MapOp::Update(counter(), crate::FieldOp::Counter(amount));
     let map = read(DataType::Map, r#"{"update":{"n_counter":1,"n_counter":2},"update":{"n_counter":4}}"#);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ombak_types::etf::{self, Limits};
 
 /// The largest context that is read: more actors than a value ever has.
-const LIMITS: Limits = Limits { terms_max: 64 << 10, inflated_bytes_max: 1 << 20 };
+const LIMITS: Limits = Limits { terms_max: 64 << 10, inflated_bytes_max: 1 << 20, depth_max: etf::DEPTH_MAX };
 
 impl Clock {
     /// The bytes that a client gets as the context of a value.

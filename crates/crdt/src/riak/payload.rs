@@ -7,7 +7,7 @@ use ombak_types::etf::{self, EtfError, Limits, MAGIC, Term};
 use std::io::Write as _;
 
 /// The limits for one term: a set of a million members, and the largest objects.
-const LIMITS: Limits = Limits { terms_max: 8 << 20, inflated_bytes_max: 64 << 20 };
+const LIMITS: Limits = Limits { terms_max: 8 << 20, inflated_bytes_max: 64 << 20, depth_max: etf::DEPTH_MAX };
 
 /// The level of compression that Riak uses by default (`datatypes.compression_level`).
 const COMPRESSION: Compression = Compression::new(1);

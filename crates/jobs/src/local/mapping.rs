@@ -27,7 +27,7 @@ impl Worker {
                 call(number, function, &arg, &inputs, &objects).map_err(PartError::Failed)?
             }
             Phase::Map { function: Mapper::Script(source), arg, .. } => {
-                return self.map_in_script(request, (number, &source, &arg), inputs, objects).await;
+                return self.map_in_script(request, (number, &source, &*arg), inputs, objects).await;
             }
             Phase::Reduce { .. } => Vec::new(),
         };

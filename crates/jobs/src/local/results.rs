@@ -4,6 +4,7 @@ use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PhaseOfPart};
 use ombak_mapreduce::{Phase, Reducer, Values};
 use ombak_types::etf::Term;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How many new values are reduced at once.
@@ -14,7 +15,7 @@ pub(super) struct Results {
     values: Values,
     bytes_max: usize,
     job: u128,
-    reducer: Option<(usize, Reducer, Term)>,
+    reducer: Option<(usize, Reducer, Arc<Term>)>,
     /// How many of the values were reduced.
     reduced: usize,
     deadline: Instant,

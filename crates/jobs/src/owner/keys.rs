@@ -3,10 +3,9 @@
 use super::{Event, RunningJob};
 use crate::jobs::Inner;
 use ombak_kv::{IndexMatch, IndexQuery, QueryRange, QueryResults};
-use ombak_mapreduce::{Failure, Input, Inputs, Job};
+use ombak_mapreduce::{Failure, Input, InputListIter, Inputs, Job};
 use ombak_types::{Bucket, Error, IndexTerm};
 use std::ops::Bound;
-use std::vec::IntoIter;
 
 /// How many keys of a list are taken at once.
 const KEYS_AT_ONCE: usize = 1000;
@@ -19,7 +18,7 @@ const BAD_INDEX_QUERY: &str = "of riak_index, only mapred_index exists here, wit
 /// Keys that do not come from shares.
 #[derive(Default)]
 pub(super) enum KeySource {
-    List(IntoIter<Input>),
+    List(InputListIter),
     Index(Bucket, Box<QueryResults>),
     /// The next keys are being read.
     Busy,
@@ -42,7 +41,7 @@ impl KeySource {
     pub(super) fn of(node: &Inner, job: &Job) -> Result<Found, Failure> {
         let other = |error: Error| Failure::Other(error.to_string());
         match &job.inputs {
-            Inputs::Keys(keys) => Ok(Found::Source(Self::List(keys.clone().into_iter()))),
+            Inputs::Keys(keys) => Ok(Found::Source(Self::List(keys.iter()))),
             Inputs::Bucket { bucket, .. } => {
                 let n = node.kv.buckets().props(bucket).map_err(other)?.n_val;
                 Ok(Found::Share { n, homes: node.kv.homes() })

@@ -3,6 +3,7 @@
 use crate::filter::BadFilter;
 use crate::native::{MODULE, MapFunction, ReduceFunction};
 use crate::term::to_json;
+use ombak_types::TooLarge;
 use ombak_types::etf::{EtfError, Pretty, StringText, Term};
 use serde_json::json;
 
@@ -21,6 +22,12 @@ pub enum JobError {
     /// The request is not in the external term format.
     #[error("{{invalid_term,{}}}", StringText(&.0.to_string()))]
     NotATerm(EtfError),
+    /// The job would take too much memory when it is read.
+    #[error("{{too_large,{}}}", StringText(&too_large(*.bytes_max)))]
+    TooLarge {
+        /// The number of bytes that it may take.
+        bytes_max: usize,
+    },
     /// The inputs are not ones.
     #[error("{}", in_terms("inputs", .0))]
     Inputs(Why),
@@ -62,9 +69,22 @@ pub enum Why {
 
 impl Why {
     /// A text and the term that it is about.
-    pub(super) fn about(text: &str, term: &Term) -> Self {
-        Self::Term(Term::pair(Term::string(text.as_bytes()), term.clone()))
+    pub(super) fn about(text: &str, term: Term) -> Self {
+        Self::Term(Term::pair(Term::string(text.as_bytes()), term))
     }
+}
+
+impl From<TooLarge> for JobError {
+    fn from(TooLarge { bytes_max }: TooLarge) -> Self {
+        Self::TooLarge { bytes_max }
+    }
+}
+
+fn too_large(bytes_max: usize) -> String {
+    format!(
+        "the job would take more than {bytes_max} bytes of memory when it is read: many small values in key data, key \
+         filters and arguments take many times their text, so send fewer or longer ones, or several jobs"
+    )
 }
 
 /// The maximum length of an error with a term, in bytes.
@@ -118,6 +138,7 @@ impl JobError {
             Self::MissingField => {
                 (400, TEXT, "The post body was missing the \"inputs\" or \"query\" field.\n".to_owned())
             }
+            Self::TooLarge { bytes_max } => (413, TEXT, format!("{}\n", too_large(*bytes_max))),
             Self::Inputs(why) => (400, TEXT, bad_field("inputs", why)),
             Self::Query(why) => (400, TEXT, bad_field("query", why)),
             Self::NotATerm(_) | Self::ErlangFun => (400, TEXT, format!("{self}\n")),

@@ -2,23 +2,40 @@
 
 use super::function::{Named, ScriptSource};
 use super::inputs::{IndexQuery, Inputs};
-use super::{Job, JobError, PHASES_MAX, Phase, TIMEOUT_DEFAULT, Why, from_json};
+use super::listed::ListedJson;
+use super::{Job, JobError, PHASES_MAX, Phase, TIMEOUT_DEFAULT, Why};
 use crate::filter::KeyFilter;
-use crate::{Input, LinkMatch};
+use crate::term::bytes_as_term;
+use crate::{LinkMatch, from_json};
 use bytes::Bytes;
 use num_bigint::Sign;
-use ombak_types::Bucket;
 use ombak_types::etf::Term;
-use ombak_types::json::{Json, member};
+use ombak_types::json::{Json, beginning, member, write_object};
+use ombak_types::{Bucket, DecodeBudget, TooLarge};
+use std::sync::Arc;
 use std::time::Duration;
 
 type Members = [(String, Json)];
 
-pub(super) fn job(request: &Members) -> Result<Job, JobError> {
+/// How often what a key filter or a query is made of is copied at most: as a term, as the steps of
+/// the filter, and in an error.
+const COPIES_MAX: usize = 3;
+
+/// Reads a job. The elements of a list of inputs are in `listed`.
+pub(super) fn job(request: &Members, listed: ListedJson, budget: &mut DecodeBudget) -> Result<Job, JobError> {
     let (Some(inputs), Some(query)) = (member(request, "inputs"), member(request, "query")) else {
         return Err(JobError::MissingField);
     };
-    Ok(Job { inputs: inputs_of(inputs)?, phases: phases(query)?, timeout: timeout(member(request, "timeout")) })
+    let inputs = match inputs {
+        Json::List(_) => listed.finish()?,
+        other => inputs_of(other, budget)?,
+    };
+    Ok(Job { inputs, phases: phases(query, budget)?, timeout: timeout(member(request, "timeout")) })
+}
+
+/// Counts the terms that are made of a value.
+fn count_as_term(value: &Json, budget: &mut DecodeBudget) -> Result<(), TooLarge> {
+    budget.take(bytes_as_term(value).saturating_mul(COPIES_MAX))
 }
 
 /// Riak takes its own time for anything that is not a positive number.
@@ -33,7 +50,7 @@ fn timeout(value: Option<&Json>) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn bytes(text: &str) -> Bytes {
+pub(super) fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
@@ -48,32 +65,14 @@ fn bucket_of(value: &Json) -> Option<Bucket> {
     }
 }
 
-fn inputs_of(value: &Json) -> Result<Inputs, JobError> {
-    if let Some(bucket) = bucket_of(value) {
-        return Ok(Inputs::Bucket { bucket, filter: KeyFilter::default() });
-    }
+/// Inputs that are no list.
+fn inputs_of(value: &Json, budget: &mut DecodeBudget) -> Result<Inputs, JobError> {
+    count_as_term(value, budget)?;
     match value {
-        Json::List(items) if items.is_empty() => Err(bad_inputs("No inputs were given.\n".to_owned())),
-        Json::List(items) => items
-            .iter()
-            .map(|item| key(item).ok_or_else(|| unrecognized(item)))
-            .collect::<Result<_, _>>()
-            .map(Inputs::Keys),
+        Json::Text(name) => Ok(Inputs::Bucket { bucket: Bucket::untyped(bytes(name)), filter: KeyFilter::default() }),
         Json::Object(members) => inputs_of_object(members, value),
         other => Err(unrecognized(other)),
     }
-}
-
-/// `[B,K]`, `[B,K,D]` or `[B,K,D,T]`.
-fn key(value: &Json) -> Option<Input> {
-    let items = value.as_list()?;
-    let text = |index: usize| items.get(index).and_then(Json::as_str).map(bytes);
-    let bucket = match items.len() {
-        2 | 3 => Bucket::untyped(text(0)?),
-        4 => Bucket::typed(text(3)?, text(0)?),
-        _ => return None,
-    };
-    Some(Input { bucket, key: text(1)?, key_data: items.get(2).map(from_json) })
 }
 
 fn inputs_of_object(members: &Members, value: &Json) -> Result<Inputs, JobError> {
@@ -103,7 +102,7 @@ fn inputs_of_object(members: &Members, value: &Json) -> Result<Inputs, JobError>
     }
 }
 
-fn unrecognized(value: &Json) -> JobError {
+pub(super) fn unrecognized(value: &Json) -> JobError {
     let text = shown(value);
     bad_inputs(format!(
         "Unrecognized format of \"inputs\" field:   {text}\n\n\
@@ -124,7 +123,7 @@ fn unrecognized(value: &Json) -> JobError {
     ))
 }
 
-fn bad_inputs(text: String) -> JobError {
+pub(super) fn bad_inputs(text: String) -> JobError {
     JobError::Inputs(Why::Text(text))
 }
 
@@ -132,16 +131,19 @@ fn bad_query(text: String) -> JobError {
     JobError::Query(Why::Text(text))
 }
 
-/// A value in an error.
+/// The maximum length of a value in an error, in characters.
+const SHOWN_CHARS_MAX: usize = 500;
+
+/// The beginning of a value in an error.
 fn shown(value: &Json) -> String {
-    value.to_string().chars().take(500).collect()
+    value.beginning(SHOWN_CHARS_MAX)
 }
 
 fn shown_object(members: &Members) -> String {
-    shown(&Json::Object(members.to_vec()))
+    beginning(SHOWN_CHARS_MAX, |out| write_object(members, out))
 }
 
-fn phases(query: &Json) -> Result<Vec<Phase>, JobError> {
+fn phases(query: &Json, budget: &mut DecodeBudget) -> Result<Vec<Phase>, JobError> {
     let Some(items) = query.as_list() else {
         let text = shown(query);
         return Err(bad_query(format!("The value of the \"query\" field was not a list:\n   {text}\n")));
@@ -149,6 +151,7 @@ fn phases(query: &Json) -> Result<Vec<Phase>, JobError> {
     if items.len() > PHASES_MAX {
         return Err(bad_query(format!("There are more than {PHASES_MAX} phases.\n")));
     }
+    count_as_term(query, budget)?;
     items.iter().enumerate().map(|(index, item)| phase(item, index, index + 1 == items.len())).collect()
 }
 
@@ -171,7 +174,7 @@ fn phase(item: &Json, index: usize, is_last: bool) -> Result<Phase, JobError> {
             return Err(bad_query(format!("The \"keep\" field was not a boolean value in:\n   {text}\n")));
         }
     };
-    let arg = member(spec, "arg").map_or_else(|| Term::atom("none"), from_json);
+    let arg = Arc::new(member(spec, "arg").map_or_else(|| Term::atom("none"), from_json));
     match kind {
         "link" => Ok(Phase::Link { links: link_match(spec)?, keep }),
         "map" => Ok(Phase::Map { function: function(spec, index)?.mapper(index)?, arg, keep }),
@@ -193,12 +196,12 @@ fn link_match(spec: &Members) -> Result<LinkMatch, JobError> {
 }
 
 fn function(spec: &Members, index: usize) -> Result<Named, JobError> {
-    let shown = || shown_object(spec);
+    let shown_spec = || shown_object(spec);
     match member(spec, "language") {
         Some(Json::Text(language)) if language == "javascript" => script(spec).map(Named::Script),
         Some(Json::Text(language)) if language == "erlang" => erlang(spec, index),
-        None => Err(bad_query(format!("No \"language\" was specified for the phase:\n   {}\n", shown()))),
-        Some(other) => Err(bad_query(format!("Unknown language {other} in phase:\n   {}\n", shown()))),
+        None => Err(bad_query(format!("No \"language\" was specified for the phase:\n   {}\n", shown_spec()))),
+        Some(other) => Err(bad_query(format!("Unknown language {} in phase:\n   {}\n", shown(other), shown_spec()))),
     }
 }
 

@@ -2,27 +2,51 @@
 
 use super::function::{Named, ScriptSource};
 use super::inputs::{IndexQuery, Inputs};
+use super::listed::ListedTerms;
 use super::{Job, JobError, PHASES_MAX, Phase, TIMEOUT_DEFAULT, Why};
 use crate::LinkMatch;
 use crate::filter::KeyFilter;
 use crate::input::{Input, bucket_of};
-use crate::term::list_items;
+use crate::term::{bytes_held, list_items};
 use ombak_types::etf::Term;
+use ombak_types::{DecodeBudget, TooLarge};
+use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) fn job(request: &Term) -> Result<Job, JobError> {
+/// How often the inputs or a query are copied at most: for the job, for the steps of a key filter,
+/// and in an error. Room that the allocator adds is counted with it.
+const COPIES_MAX: usize = 4;
+
+/// Reads a job. The elements of a list of inputs are in `listed`.
+pub(super) fn job(request: &Term, listed: ListedTerms, budget: &mut DecodeBudget) -> Result<Job, JobError> {
     let members = request.as_list().ok_or(JobError::NotAnObject)?;
-    let field = |name: &str| {
-        members.iter().filter_map(|member| member.as_tuple::<2>()).find(|[key, _]| key.as_atom() == Some(name))
-    };
     // Riak takes this atom for a member that is missing, and finds that it is none.
     let undefined = Term::atom("undefined");
-    let member = |name: &str| field(name).map_or(&undefined, |pair| &pair[1]);
-    Ok(Job {
-        inputs: inputs_of(member("inputs"))?,
-        phases: phases(member("query"))?,
-        timeout: timeout(field("timeout").map(|pair| &pair[1])),
-    })
+    let member = |name: &str| field(members, name).unwrap_or(&undefined);
+    let inputs = match member("inputs") {
+        Term::List(items) if items.is_empty() => listed.finish()?,
+        other => inputs_of(other, budget)?,
+    };
+    let query = member("query");
+    count_copies(query, budget)?;
+    Ok(Job { inputs, phases: phases(query)?, timeout: timeout(field(members, "timeout")) })
+}
+
+/// The value of the first member with a name.
+fn field<'a>(members: &'a [Term], name: &str) -> Option<&'a Term> {
+    let mut pairs = members.iter().filter_map(|member| member.as_tuple::<2>());
+    pairs.find(|[key, _]| key.as_atom() == Some(name)).map(|[_, value]| value)
+}
+
+/// Whether the listed inputs end with something else than a list.
+pub(super) fn has_bad_tail(request: &Term) -> bool {
+    let inputs = request.as_list().and_then(|members| field(members, "inputs"));
+    matches!(inputs, Some(Term::ImproperList(items, _)) if items.is_empty())
+}
+
+/// Counts the copies that are made of a term.
+fn count_copies(term: &Term, budget: &mut DecodeBudget) -> Result<(), TooLarge> {
+    budget.take(bytes_held(term).saturating_mul(COPIES_MAX))
 }
 
 fn timeout(value: Option<&Term>) -> Duration {
@@ -30,21 +54,12 @@ fn timeout(value: Option<&Term>) -> Duration {
     ms.map_or(TIMEOUT_DEFAULT, |ms| Duration::from_millis(ms.min(u64::from(u32::MAX))))
 }
 
-fn inputs_of(term: &Term) -> Result<Inputs, JobError> {
+fn inputs_of(term: &Term, budget: &mut DecodeBudget) -> Result<Inputs, JobError> {
+    count_copies(term, budget)?;
     if let Some(items) = list_items(term) {
-        let mut keys = Vec::with_capacity(items.len());
-        for (index, item) in items.iter().enumerate() {
-            if let Term::Tuple(_) = item {
-                keys.extend(Input::from_term(item));
-            }
-            if keys.len() == index {
-                // The error has what is left of the list.
-                let rest = Term::from_list(items[index..].to_vec());
-                let why = Why::about("Inputs target tuples must be {B,K} or {{B,K},KeyData}:", &rest);
-                return Err(JobError::Inputs(why));
-            }
-        }
-        return Ok(Inputs::Keys(keys));
+        let mut listed = ListedTerms::default();
+        items.into_iter().try_for_each(|item| listed.add(item, budget))?;
+        return listed.finish();
     }
     if let Some(bucket) = bucket_of(term) {
         return Ok(Inputs::Bucket { bucket, filter: KeyFilter::default() });
@@ -107,12 +122,12 @@ fn unknown_inputs(term: &Term) -> JobError {
     JobError::Inputs(Why::about(
         "Inputs must be a binary bucket, a tuple of bucket and key-filters, a list of target tuples, or a search, \
          index, or modfun tuple:",
-        term,
+        term.clone(),
     ))
 }
 
 fn phases(query: &Term) -> Result<Vec<Phase>, JobError> {
-    let not_a_list = || JobError::Query(Why::about("Query takes a list of step tuples", query));
+    let not_a_list = || JobError::Query(Why::about("Query takes a list of step tuples", query.clone()));
     let items = list_items(query).ok_or_else(not_a_list)?;
     if items.len() > PHASES_MAX {
         return Err(JobError::Query(Why::Text(format!("There are more than {PHASES_MAX} phases"))));
@@ -124,7 +139,8 @@ fn phases(query: &Term) -> Result<Vec<Phase>, JobError> {
 /// Reads a phase. A `Keep` that is no boolean keeps the results of the last phase and of no other,
 /// as in Riak.
 pub(super) fn phase(item: &Term, index: usize, is_last: bool) -> Result<Phase, JobError> {
-    let bad = || JobError::Query(Why::about("A step is {map|reduce,Fun,Arg,Keep} or {link,Bucket,Tag,Keep}:", item));
+    let bad =
+        || JobError::Query(Why::about("A step is {map|reduce,Fun,Arg,Keep} or {link,Bucket,Tag,Keep}:", item.clone()));
     let [kind, a, b, keep] = item.as_tuple().ok_or_else(bad)?;
     let keep = match keep.as_atom() {
         Some("true") => true,
@@ -132,8 +148,10 @@ pub(super) fn phase(item: &Term, index: usize, is_last: bool) -> Result<Phase, J
         _ => is_last,
     };
     match kind.as_atom() {
-        Some("map") => Ok(Phase::Map { function: function(a, index)?.mapper(index)?, arg: b.clone(), keep }),
-        Some("reduce") => Ok(Phase::Reduce { function: function(a, index)?.reducer(index)?, arg: b.clone(), keep }),
+        Some("map") => Ok(Phase::Map { function: function(a, index)?.mapper(index)?, arg: Arc::new(b.clone()), keep }),
+        Some("reduce") => {
+            Ok(Phase::Reduce { function: function(a, index)?.reducer(index)?, arg: Arc::new(b.clone()), keep })
+        }
         Some("link") => {
             let field = |term: &Term| match term {
                 Term::Atom(any) if &**any == "_" => Ok(None),
@@ -148,7 +166,7 @@ pub(super) fn phase(item: &Term, index: usize, is_last: bool) -> Result<Phase, J
 }
 
 fn function(term: &Term, index: usize) -> Result<Named, JobError> {
-    let bad = || JobError::Query(Why::about("not a function:", term));
+    let bad = || JobError::Query(Why::about("not a function:", term.clone()));
     let Term::Tuple(items) = term else { return Err(bad()) };
     let kind = items.first().and_then(Term::as_atom);
     match (kind, items.as_slice()) {

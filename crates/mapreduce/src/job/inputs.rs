@@ -1,7 +1,7 @@
 //! The inputs of a job.
 
-use crate::Input;
 use crate::filter::KeyFilter;
+use crate::input_list::{InputList, InputListIter};
 use bytes::Bytes;
 use ombak_types::etf::Term;
 use ombak_types::{Bucket, IndexTerm};
@@ -10,7 +10,7 @@ use ombak_types::{Bucket, IndexTerm};
 #[derive(Clone, Debug)]
 pub enum Inputs {
     /// These keys.
-    Keys(Vec<Input>),
+    Keys(InputList),
     /// The keys of a bucket that a filter takes.
     Bucket {
         /// The bucket.
@@ -54,14 +54,38 @@ pub struct IndexQuery {
     pub high: IndexTerm,
 }
 
+/// The buckets that inputs name, one after the other.
+pub enum Buckets<'a> {
+    /// Of listed inputs, and the last one that was given.
+    Listed(InputListIter, Option<Bucket>),
+    /// One or none.
+    Single(Option<&'a Bucket>),
+}
+
 impl Inputs {
     /// The buckets that the inputs name; searches and functions name none.
-    pub(super) fn buckets(&self) -> Vec<&Bucket> {
+    pub(super) fn buckets(&self) -> Buckets<'_> {
         match self {
-            Self::Keys(keys) => keys.iter().map(|input| &input.bucket).collect(),
-            Self::Bucket { bucket, .. } => vec![bucket],
-            Self::Index(query) => vec![&query.bucket],
-            Self::Search { .. } | Self::Function { .. } => Vec::new(),
+            Self::Keys(keys) => Buckets::Listed(keys.iter(), None),
+            Self::Bucket { bucket, .. } => Buckets::Single(Some(bucket)),
+            Self::Index(query) => Buckets::Single(Some(&query.bucket)),
+            Self::Search { .. } | Self::Function { .. } => Buckets::Single(None),
+        }
+    }
+}
+
+impl Iterator for Buckets<'_> {
+    type Item = Bucket;
+
+    fn next(&mut self) -> Option<Bucket> {
+        match self {
+            Self::Single(bucket) => bucket.take().cloned(),
+            Self::Listed(inputs, last) => {
+                // Many inputs of one bucket usually follow each other.
+                let next = inputs.find(|input| last.as_ref() != Some(&input.bucket))?.bucket;
+                *last = Some(next.clone());
+                Some(next)
+            }
         }
     }
 }

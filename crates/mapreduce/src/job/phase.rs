@@ -4,6 +4,7 @@ use super::{Batching, JobError, Mapper, Reducer, from_term};
 use crate::LinkMatch;
 use crate::native::MODULE;
 use ombak_types::etf::Term;
+use std::sync::Arc;
 
 /// A phase.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +14,7 @@ pub enum Phase {
         /// The function.
         function: Mapper,
         /// What the function gets with each object.
-        arg: Term,
+        arg: Arc<Term>,
         /// Whether the client gets the results.
         keep: bool,
     },
@@ -22,7 +23,7 @@ pub enum Phase {
         /// The function.
         function: Reducer,
         /// What the function gets with each list.
-        arg: Term,
+        arg: Arc<Term>,
         /// Whether the client gets the results.
         keep: bool,
     },
@@ -54,16 +55,16 @@ impl Phase {
         let keep = Term::atom(if self.keep() { "true" } else { "false" });
         let items = match self {
             Self::Map { function: Mapper::Native(function), arg, .. } => {
-                [Term::atom("map"), native(function.name()), arg.clone()]
+                [Term::atom("map"), native(function.name()), (**arg).clone()]
             }
             Self::Map { function: Mapper::Script(source), arg, .. } => {
-                [Term::atom("map"), source.to_term(), arg.clone()]
+                [Term::atom("map"), source.to_term(), (**arg).clone()]
             }
             Self::Reduce { function: Reducer::Native(function), arg, .. } => {
-                [Term::atom("reduce"), native(function.name()), arg.clone()]
+                [Term::atom("reduce"), native(function.name()), (**arg).clone()]
             }
             Self::Reduce { function: Reducer::Script(source), arg, .. } => {
-                [Term::atom("reduce"), source.to_term(), arg.clone()]
+                [Term::atom("reduce"), source.to_term(), (**arg).clone()]
             }
             Self::Link { links, .. } => {
                 let any = |field: &Option<bytes::Bytes>| field.clone().map_or_else(|| Term::atom("_"), Term::Binary);

@@ -11,20 +11,20 @@ use std::time::Duration;
 use world::World;
 
 fn map(keep: bool) -> Phase {
-    Phase::Map { function: Mapper::Native(MapFunction::ObjectValue), arg: Term::atom("none"), keep }
+    Phase::Map { function: Mapper::Native(MapFunction::ObjectValue), arg: Term::atom("none").into(), keep }
 }
 
 fn reduce(function: ReduceFunction, keep: bool) -> Phase {
-    Phase::Reduce { function: Reducer::Native(function), arg: Term::atom("none"), keep }
+    Phase::Reduce { function: Reducer::Native(function), arg: Term::atom("none").into(), keep }
 }
 
 fn script(arg: Term) -> Phase {
     let function = Reducer::Script(ScriptSource::Source("function(v) { return v; }".to_owned()));
-    Phase::Reduce { function, arg, keep: true }
+    Phase::Reduce { function, arg: arg.into(), keep: true }
 }
 
 fn job(phases: Vec<Phase>) -> Job {
-    Job { inputs: crate::Inputs::Keys(Vec::new()), phases, timeout: Duration::from_secs(60) }
+    Job { inputs: crate::Inputs::Keys(crate::InputList::default()), phases, timeout: Duration::from_secs(60) }
 }
 
 fn key(n: u32) -> Input {
@@ -270,7 +270,7 @@ fn keys_wait_until_there_is_room() {
 fn results_are_reduced_before_they_travel_only_where_that_changes_nothing() {
     let asked = |wanted: bool| {
         let arg = crate::from_json(&serde_json::json!({"prereduce": wanted}).into());
-        Phase::Map { function: Mapper::Native(MapFunction::ObjectValue), arg, keep: false }
+        Phase::Map { function: Mapper::Native(MapFunction::ObjectValue), arg: arg.into(), keep: false }
     };
     let count = || reduce(ReduceFunction::CountInputs, true);
     let user = || script(Term::atom("none"));

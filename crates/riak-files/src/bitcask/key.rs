@@ -7,7 +7,7 @@ use ombak_types::{Bucket, etf::Limits};
 use std::borrow::Cow;
 
 /// The limits for the term of a key. They are larger than `{{Type, Bucket}, Key}` needs.
-const TERM_LIMITS: Limits = Limits { terms_max: 16, inflated_bytes_max: 1 << 20 };
+const TERM_LIMITS: Limits = Limits { terms_max: 16, inflated_bytes_max: 1 << 20, depth_max: etf::DEPTH_MAX };
 
 /// The error for bytes that are not a key of Riak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

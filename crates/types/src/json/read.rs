@@ -7,6 +7,7 @@
 //! on both sides. A text is a sequence of characters, so half a surrogate pair is refused.
 
 use super::Json;
+use crate::decode_budget::{DecodeBudget, TooLarge, allocated};
 use num_bigint::BigInt;
 use std::fmt;
 
@@ -45,6 +46,17 @@ pub enum BadJsonKind {
     NumberTooLarge,
     /// Arrays and objects are nested too deep.
     TooDeep,
+    /// The values would take more memory than allowed, in bytes.
+    TooLarge {
+        /// The number of bytes that were allowed.
+        bytes_max: usize,
+    },
+}
+
+impl From<TooLarge> for BadJsonKind {
+    fn from(TooLarge { bytes_max }: TooLarge) -> Self {
+        Self::TooLarge { bytes_max }
+    }
 }
 
 impl fmt::Display for BadJson {
@@ -58,6 +70,14 @@ impl fmt::Display for BadJson {
             BadJsonKind::BadNumber => "bad number",
             BadJsonKind::NumberTooLarge => "number too large",
             BadJsonKind::TooDeep => "nested too deep",
+            BadJsonKind::TooLarge { bytes_max } => {
+                return write!(
+                    f,
+                    "the values take more than {bytes_max} bytes of memory at line {} column {}: many small values \
+                     take many times their text, so send fewer of them at once",
+                    self.line, self.column
+                );
+            }
         };
         write!(f, "{what} at line {} column {}", self.line, self.column)
     }
@@ -65,11 +85,21 @@ impl fmt::Display for BadJson {
 
 impl std::error::Error for BadJson {}
 
-pub(super) fn read(text: &[u8]) -> Result<Json, BadJson> {
+/// Takes the elements of an array one after the other. What it keeps of them it counts itself.
+pub type Visit<'a> = dyn FnMut(Json, &mut DecodeBudget) -> Result<(), TooLarge> + 'a;
+
+/// The array whose elements are visited: the value of the first member with this name of the
+/// outermost object.
+pub(super) struct Visited<'a, 'v> {
+    pub(super) name: &'a str,
+    pub(super) visit: &'a mut Visit<'v>,
+}
+
+pub(super) fn read(text: &[u8], budget: &mut DecodeBudget, visited: Option<Visited<'_, '_>>) -> Result<Json, BadJson> {
     let found = match std::str::from_utf8(text) {
         Err(error) => Err((BadJsonKind::NotUtf8, error.valid_up_to())),
         Ok(utf8) => {
-            let mut reader = Reader { text: utf8, at: 0 };
+            let mut reader = Reader { text: utf8, at: 0, budget, visited };
             reader.document().map_err(|kind| (kind, reader.at))
         }
     };
@@ -81,14 +111,17 @@ pub(super) fn read(text: &[u8]) -> Result<Json, BadJson> {
     })
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'v> {
     text: &'a str,
     at: usize,
+    budget: &'a mut DecodeBudget,
+    /// `None` as soon as the array was found.
+    visited: Option<Visited<'a, 'v>>,
 }
 
 type Read<T> = Result<T, BadJsonKind>;
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     fn document(&mut self) -> Read<Json> {
         let value = self.value(DEPTH_MAX)?;
         match self.next_token() {
@@ -137,10 +170,40 @@ impl Reader<'_> {
             if self.takes(b']') {
                 return Ok(Json::List(items));
             }
-            items.push(self.value(depth_left)?);
+            let item = self.value(depth_left)?;
+            self.budget.push(&mut items, item)?;
             if !self.takes(b',') {
                 return if self.takes(b']') { Ok(Json::List(items)) } else { self.unexpected() };
             }
+        }
+    }
+
+    /// Visits the elements of the array that is next.
+    fn visit(&mut self, visit: &mut Visit<'_>, depth_left: usize) -> Read<Json> {
+        let Some(depth_left) = depth_left.checked_sub(1) else { return Err(BadJsonKind::TooDeep) };
+        self.at += 1;
+        loop {
+            if self.takes(b']') {
+                return Ok(Json::List(Vec::new()));
+            }
+            let before = self.budget.bytes_used();
+            let item = self.value(depth_left)?;
+            let bytes = self.budget.bytes_used() - before;
+            visit(item, self.budget)?;
+            self.budget.give(bytes);
+            if !self.takes(b',') {
+                return if self.takes(b']') { Ok(Json::List(Vec::new())) } else { self.unexpected() };
+            }
+        }
+    }
+
+    /// The value of a member of an object.
+    fn member(&mut self, name: &str, depth_left: usize) -> Read<Json> {
+        // An object within others has less depth left than the outermost one.
+        let is_outermost = depth_left + 1 == DEPTH_MAX;
+        match self.visited.take_if(|visited| is_outermost && visited.name == name) {
+            Some(visited) if self.next_token() == Some(b'[') => self.visit(visited.visit, depth_left),
+            _ => self.value(depth_left),
         }
     }
 
@@ -153,12 +216,17 @@ impl Reader<'_> {
             self.next_token();
             let name = match self.scalar()? {
                 Json::Text(name) => name,
-                other => other.to_string(),
+                other => {
+                    let name = other.to_string();
+                    self.budget.take(allocated(name.capacity()))?;
+                    name
+                }
             };
             if !self.takes(b':') {
                 return self.unexpected();
             }
-            members.push((name, self.value(depth_left)?));
+            let value = self.member(&name, depth_left)?;
+            self.budget.push(&mut members, (name, value))?;
             if !self.takes(b',') {
                 return if self.takes(b'}') { Ok(Json::Object(members)) } else { self.unexpected() };
             }
@@ -189,7 +257,20 @@ impl Reader<'_> {
 
     /// A text behind its first quote.
     fn quoted(&mut self) -> Read<String> {
-        let (mut out, mut copied) = (String::new(), self.at);
+        let from = self.at;
+        let has_escapes = loop {
+            match self.peek() {
+                None => return Err(BadJsonKind::UnexpectedEnd),
+                Some(b'"') => break false,
+                Some(b'\\') => break true,
+                Some(_) => self.at += 1,
+            }
+        };
+        // An escape is never shorter than what it stands for.
+        let length = if has_escapes { self.length_of_quoted(from) } else { self.at - from };
+        self.budget.take(allocated(length))?;
+        let mut out = String::with_capacity(length);
+        let mut copied = from;
         loop {
             let copy = |end: usize, out: &mut String| out.push_str(self.text.get(copied..end).unwrap_or_default());
             match self.peek() {
@@ -208,6 +289,19 @@ impl Reader<'_> {
                 Some(_) => self.at += 1,
             }
         }
+    }
+
+    /// The bytes of a quoted text up to its last quote.
+    fn length_of_quoted(&self, from: usize) -> usize {
+        let bytes = self.text.as_bytes().get(from..).unwrap_or_default();
+        let mut is_escaped = false;
+        let end = bytes.iter().position(|byte| {
+            let is_end = *byte == b'"' && !is_escaped;
+            is_escaped = *byte == b'\\' && !is_escaped;
+            is_end
+        });
+        // A text without an end may have a bad escape before.
+        end.unwrap_or(bytes.len())
     }
 
     /// What is behind a backslash.
@@ -289,6 +383,7 @@ impl Reader<'_> {
         if let Ok(n) = text.parse() {
             return Ok(Json::Int(n));
         }
+        self.budget.take(allocated(text.len()))?;
         let big = if text.len() <= INTEGER_CHARS_MAX { BigInt::parse_bytes(text.as_bytes(), 10) } else { None };
         big.map(Json::Big).ok_or(BadJsonKind::NumberTooLarge)
     }

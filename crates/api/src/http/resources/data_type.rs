@@ -2,6 +2,7 @@
 
 use crate::access::{Access, Permission};
 use crate::data_types::{self, Fetched};
+use crate::decoding::{self, DecodeError};
 use crate::http::context::HttpContext;
 use crate::http::decision_graph::{Offers, Resource, decide};
 use crate::http::error_status::{self, RequestKind};
@@ -13,14 +14,15 @@ use crate::http::request::Request;
 use crate::http::url;
 use crate::http::wire::headers::name;
 use crate::http::wire::request_lines::line;
+use crate::memory::Held;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
-use ombak_crdt::{Change, State, request_from_json, value_to_json};
+use ombak_crdt::{Change, State, bytes_as_request, request_from_json, value_to_json};
 use ombak_datatypes::typed_put;
-use ombak_types::json::{BadJsonKind, Json};
+use ombak_types::json::{BadJson, BadJsonKind, Json};
 use ombak_types::props::DataType;
-use ombak_types::{Bucket, BucketProps, Error};
+use ombak_types::{Bucket, BucketProps, Error, TooLarge};
 use std::sync::Arc;
 
 /// The paths of this resource.
@@ -118,19 +120,30 @@ impl Typed<'_> {
         }
     }
 
-    fn change(&self) -> Result<Change, Reply> {
+    /// The change that a request asks for. `held` has what it takes.
+    async fn change(&self, held: &mut Held<'_>) -> Result<Change, Reply> {
         let bad = |text: String| reply::text(StatusCode::BAD_REQUEST, text);
-        let json = Json::read(&self.request.body).map_err(|why| match why.kind {
-            BadJsonKind::NotUtf8 => bad("Malformed JSON submitted, invalid UTF-8\n".into()),
-            _ => bad(format!("Couldn't decode JSON: {why}\n")),
+        let (kind, now) = (self.kind, self.ctx.kv.wall_clock());
+        let read = decoding::decode(&self.ctx.kv, held, &self.request.body, move |body, budget| {
+            let json = Json::read_within(body, budget).map_err(NoChange::NotJson)?;
+            budget.take(bytes_as_request(&json)).map_err(NoChange::TooLarge)?;
+            request_from_json(kind, json, now.0).map_err(NoChange::Bad)
+        });
+        let (request, context) = read.await.map_err(|error| failed(&error))?.map_err(|why| match why {
+            NoChange::NotJson(why) => match why.kind {
+                BadJsonKind::NotUtf8 => bad("Malformed JSON submitted, invalid UTF-8\n".into()),
+                BadJsonKind::TooLarge { bytes_max } => too_large(bytes_max),
+                _ => bad(format!("Couldn't decode JSON: {why}\n")),
+            },
+            NoChange::TooLarge(why) => too_large(why.bytes_max),
+            NoChange::Bad(why) => bad(format!("{why}\n")),
         })?;
-        let now = self.ctx.kv.wall_clock();
-        let (request, context) = request_from_json(self.kind, &json, now.0).map_err(|why| bad(format!("{why}\n")))?;
         Ok(Change::Request { request, context })
     }
 
     async fn update(&self) -> Result<Reply, Reply> {
-        let (change, options) = (self.change()?, self.params.put_options()?);
+        let mut held = self.request.holds();
+        let (change, options) = (self.change(&mut held).await?, self.params.put_options()?);
         let put = typed_put(self.bucket.clone(), self.key.clone(), &change, options);
         let reply = self.request.write(&self.ctx.kv, put).await.map_err(|error| failed(&error))?;
         let state = data_types::updated(&self.props, &reply).map_err(|error| failed(&error))?;
@@ -144,6 +157,32 @@ impl Typed<'_> {
         }
         Ok(answer)
     }
+}
+
+/// Why a request is no change.
+enum NoChange {
+    NotJson(BadJson),
+    TooLarge(TooLarge),
+    Bad(ombak_crdt::BadJson),
+}
+
+impl DecodeError for NoChange {
+    fn is_too_large(&self) -> bool {
+        match self {
+            Self::NotJson(bad) => matches!(bad.kind, BadJsonKind::TooLarge { .. }),
+            Self::TooLarge(_) => true,
+            Self::Bad(_) => false,
+        }
+    }
+}
+
+/// The answer to a body whose values would take more memory than this.
+fn too_large(bytes_max: usize) -> Reply {
+    let text = format!(
+        "The operations would take more than {bytes_max} bytes of memory: many small ones take many times their \
+         text, so send fewer of them at once\n"
+    );
+    reply::text(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
 fn failed(error: &Error) -> Reply {

@@ -14,13 +14,14 @@ use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::wire::request_lines::line;
-use crate::map_reduce::{RESULTS_BYTES_MAX, check_access, check_enabled};
+use crate::map_reduce::{JobGate, NoJob, RESULTS_BYTES_MAX, read_job};
+use crate::memory::Held;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http::{Method, StatusCode};
 use ombak_jobs::RunningJob;
-use ombak_mapreduce::{Collected, Encoding, Failure, Job, bytes_held};
+use ombak_mapreduce::{Collected, Encoding, Failure, JobError, bytes_held};
 use ombak_types::Error;
 use ombak_types::etf::Term;
 
@@ -34,16 +35,21 @@ const USAGE: &str = "This resource accepts POSTs with bodies containing JSON of 
 
 fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
     Box::pin(async move {
-        match begin(call.ctx, call.request).await {
-            Ok((job, running)) if call.request.parameter_is("chunked", "true") => parts(&job, running),
-            Ok((job, running)) => document(call.request, &job, running).await,
+        // What the job takes is held until it has ended.
+        let mut held = call.request.holds();
+        match begin(call.ctx, call.request, &mut held).await {
+            Ok(running) if call.request.parameter_is("chunked", "true") => {
+                held.keep_for_answer();
+                parts(running)
+            }
+            Ok(running) => document(call.request, running).await,
             Err(refusal) => refusal,
         }
     })
 }
 
 /// Reads the job of a request and begins it.
-async fn begin(ctx: &HttpContext, request: &Request) -> Result<(Job, RunningJob), Reply> {
+async fn begin(ctx: &HttpContext, request: &Request, held: &mut Held<'_>) -> Result<RunningJob, Reply> {
     decision_graph::admit(ctx, request, READ_OR_POST, None).await?;
     let refused = |error: &Error| error_status::reply_for(error, RequestKind::Other);
     ctx.jobs.check(JobClass::MapReduce).map_err(|error| refused(&error))?;
@@ -54,28 +60,33 @@ async fn begin(ctx: &HttpContext, request: &Request) -> Result<(Job, RunningJob)
     if content_type.and_then(|text| Encoding::from_content_type(&text)) != Some(Encoding::Json) {
         return Err(reply::page(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
-    let body = request.body.clone();
-    let job = offload::run(body.len(), move || Job::from_json(&body)).await?;
-    let job = job.map_err(|error| {
-        let (status, content_type, body) = error.to_http();
-        reply::typed(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), content_type, body)
+    let gate = JobGate { jobs: ctx.jobs, policy: ctx.policy.clone() };
+    let job = read_job(&ctx.kv, held, Encoding::Json, &request.body, gate).await.map_err(|error| refused(&error))?;
+    let job = job.map_err(|no_job| match no_job {
+        NoJob::Bad(error) => bad(&error),
+        NoJob::Off(error) => refused(&error),
+        NoJob::Forbidden(why) => reply::text(StatusCode::FORBIDDEN, why),
     })?;
-    check_enabled(ctx.jobs, &job).map_err(|error| refused(&error))?;
-    check_access(ctx.policy.as_deref(), &job).map_err(|why| reply::text(StatusCode::FORBIDDEN, why))?;
-    let running = ctx.map_reduce.run(job.clone());
-    Ok((job, running))
+    Ok(ctx.map_reduce.run(job))
+}
+
+/// The answer to a request that is no job.
+fn bad(error: &JobError) -> Reply {
+    let (status, content_type, body) = error.to_http();
+    reply::typed(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), content_type, body)
 }
 
 /// Answers with all results at once.
-async fn document(request: &Request, job: &Job, mut running: RunningJob) -> Reply {
-    let (mut collected, mut held) = (Collected::new(job, RESULTS_BYTES_MAX), request.holds());
+async fn document(request: &Request, mut running: RunningJob) -> Reply {
+    let (mut collected, mut held) = (Collected::new(running.job(), RESULTS_BYTES_MAX), request.holds());
+    let has_phases = !running.job().phases.is_empty();
     let mut bytes = 0;
     while let Some(output) = running.next().await {
         let output = match output {
             Ok(output) => output,
             Err(failure) => return failed(&failure),
         };
-        let values = if job.phases.is_empty() { Encoding::inputs_as_json(output.values) } else { output.values };
+        let values = if has_phases { output.values } else { Encoding::inputs_as_json(output.values) };
         bytes += values.iter().map(bytes_held).sum::<usize>();
         // The text of the results takes about as much again.
         if let Err(error) = held.resize(2 * bytes as u64).await {
@@ -98,10 +109,10 @@ fn failed(failure: &Failure) -> Reply {
 }
 
 /// Answers with a multipart stream: a part for each piece of results, or the failure.
-fn parts(job: &Job, running: RunningJob) -> Reply {
+fn parts(running: RunningJob) -> Reply {
     let boundary = base62::boundary(b"mapred");
     let content_type = format!("multipart/mixed;boundary={boundary}");
-    let has_phases = !job.phases.is_empty();
+    let has_phases = !running.job().phases.is_empty();
     let state = Some((running, boundary, false));
     let parts = stream::unfold(state, move |state| async move {
         let (mut running, boundary, is_over) = state?;

@@ -65,7 +65,7 @@ impl Resource for Props<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        self.changes = props_body::changes(self.request).await?;
+        self.changes = props_body::changes(&self.ctx.kv, self.request).await?;
         Ok(())
     }
 

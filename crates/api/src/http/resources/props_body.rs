@@ -1,15 +1,17 @@
 //! Bucket properties in JSON bodies, and the refusals of changes (docs/riak/http-api.md §4, §17).
 
+use crate::decoding::{self, DecodeError};
 use crate::http::decision_graph::{Offers, Types};
+use crate::http::error_status::{self, RequestKind};
 use crate::http::names::json_name;
-use crate::http::offload;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::wire::request_lines::line;
+use bytes::Bytes;
 use http::{Method, StatusCode};
-use ombak_kv::PropsError;
-use ombak_types::json::{self, Json};
-use ombak_types::{Bucket, PropMap};
+use ombak_kv::{Kv, PropsError};
+use ombak_types::json::{BadJsonKind, Json};
+use ombak_types::{Bucket, DecodeBudget, PropMap};
 use serde_json::Value;
 
 /// The member `"props":{…}`. The name of a bucket comes first.
@@ -25,25 +27,58 @@ pub fn offers(request: &Request) -> Offers {
 }
 
 /// The changes that a PUT asks for. Other methods ask for none.
-pub async fn changes(request: &Request) -> Result<PropMap, Reply> {
+pub async fn changes(kv: &Kv, request: &Request) -> Result<PropMap, Reply> {
     if request.method != Method::PUT {
         return Ok(PropMap::new());
     }
-    let body = request.body.clone();
-    offload::run(body.len(), move || parse(&body)).await?
-}
-
-fn parse(body: &[u8]) -> Result<PropMap, Reply> {
-    let props = match Json::read(body) {
-        Ok(Json::Object(members)) => json::member(&members, "props").cloned().map(Json::into_value),
-        _ => None,
-    };
-    match props {
-        Some(Value::Object(props)) => Ok(props),
-        _ => Err(reply::text(
+    let mut held = request.holds();
+    let read = decoding::decode(kv, &mut held, &request.body, parse).await;
+    held.keep_for_answer();
+    match read {
+        Ok(Ok(props)) => Ok(props),
+        Ok(Err(NoProps::Bad)) => Err(reply::text(
             StatusCode::BAD_REQUEST,
             "bucket PUT must be a JSON object of the form:\n{\"props\":{...bucket properties...}}",
         )),
+        Ok(Err(NoProps::TooLarge(bytes_max))) => Err(reply::text(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("The properties would take more than {bytes_max} bytes of memory\n"),
+        )),
+        Err(error) => Err(error_status::reply_for(&error, RequestKind::Other)),
+    }
+}
+
+/// Why a body has no properties.
+enum NoProps {
+    Bad,
+    TooLarge(usize),
+}
+
+impl DecodeError for NoProps {
+    fn is_too_large(&self) -> bool {
+        matches!(self, Self::TooLarge(_))
+    }
+}
+
+/// How often properties are copied at most: as a request, as a change and as what is stored.
+const COPIES_MAX: usize = 3;
+
+fn parse(body: &Bytes, budget: &mut DecodeBudget) -> Result<PropMap, NoProps> {
+    let members = match Json::read_within(body, budget) {
+        Ok(Json::Object(members)) => members,
+        Ok(_) => return Err(NoProps::Bad),
+        Err(bad) => {
+            return Err(match bad.kind {
+                BadJsonKind::TooLarge { bytes_max } => NoProps::TooLarge(bytes_max),
+                _ => NoProps::Bad,
+            });
+        }
+    };
+    let props = members.into_iter().find(|(name, _)| name == "props").map(|(_, props)| props).ok_or(NoProps::Bad)?;
+    budget.take(COPIES_MAX * props.bytes_as_value()).map_err(|why| NoProps::TooLarge(why.bytes_max))?;
+    match props.into_value() {
+        Value::Object(props) => Ok(props),
+        _ => Err(NoProps::Bad),
     }
 }
 

@@ -53,7 +53,7 @@ impl Resource for TypeProps<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        self.changes = props_body::changes(self.request).await?;
+        self.changes = props_body::changes(&self.ctx.kv, self.request).await?;
         Ok(())
     }
 

@@ -96,3 +96,51 @@ async fn what_can_never_have_its_memory_is_refused() {
     let metrics = String::from_utf8(server.get("/metrics").await.body).expect("text");
     assert!(metrics.contains("\nombak_request_memory_refusals_total 1\n"), "{metrics}");
 }
+
+/// A job with very many inputs that waits for nothing but its own end.
+fn large_job() -> String {
+    let keys = "[\"b\",\"k\"],".repeat(200_000);
+    format!("{{\"inputs\":[{keys}[\"b\",\"k\"]],\"query\":[]}}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_holds_its_inputs_until_its_client_leaves() {
+    let server = limited(BUDGET_BYTES).await;
+    let job = large_job();
+    let mut stream = server.connect().await;
+    let head = format!(
+        "POST /mapred?chunked=true HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        job.len()
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.write_all(job.as_bytes()).await.expect("sent");
+    // The client reads nothing, so the job cannot end: its body and its inputs stay.
+    let (body, inputs) = (job.len() as u64, 200_000 * 3);
+    until("the job holds its inputs", async || (body + inputs..2 * body).contains(&server.memory.status().bytes_used))
+        .await;
+    drop(stream);
+    all_is_given_back(&server).await;
+}
+
+#[tokio::test]
+async fn a_job_that_finds_no_memory_is_refused() {
+    let job = large_job();
+    let server = limited(2 * job.len() as u64).await;
+    let answer = server.request("POST", "/mapred", "Content-Type: application/json\r\n", &job).await;
+    assert_eq!((answer.status, server.memory.status().refused_total), (503, 1), "{}", answer.text());
+    all_is_given_back(&server).await;
+}
+
+#[tokio::test]
+async fn values_that_would_take_too_much_are_refused_with_a_reason() {
+    let server = limited(BUDGET_BYTES).await;
+    let many = "[],".repeat(100_000);
+    let props = format!("{{\"props\":{{\"a\":[{many}1]}}}}");
+    let job = format!("{{\"inputs\":[[\"b\",\"k\",[{many}1]]],\"query\":[]}}");
+    for (method, path, body) in [("PUT", "/buckets/b/props", &props), ("POST", "/mapred", &job)] {
+        let answer = server.request(method, path, "Content-Type: application/json\r\n", body).await;
+        let reason = format!("more than {} bytes", 11 * body.len());
+        assert!(answer.status == 413 && answer.text().contains(&reason), "{path}: {}", answer.text());
+    }
+    all_is_given_back(&server).await;
+}

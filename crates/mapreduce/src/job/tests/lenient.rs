@@ -31,7 +31,7 @@ fn integers_of_any_size_keep_their_digits() {
     );
     let job = Job::from_json(request.as_bytes()).unwrap();
     let Inputs::Keys(keys) = &job.inputs else { panic!("{job:?}") };
-    assert_eq!(keys[0].key_data_term().to_string(), big);
+    assert_eq!(keys.iter().next().unwrap().key_data_term().to_string(), big);
     assert!(matches!(&job.phases[0], Phase::Reduce { arg, .. } if crate::to_json(arg).unwrap() == format!("[-{big}]")));
     let Inputs::Index(query) =
         Job::from_json(format!(r#"{{"inputs":{{"bucket":"b","index":"n_int","key":{big}}},"query":[]}}"#).as_bytes())

@@ -25,12 +25,12 @@ fn bucket() -> Bucket {
 fn map(function: Mapper) -> Option<PhaseOfPart> {
     Some(PhaseOfPart {
         number: 300,
-        phase: Phase::Map { function, arg: from_json(&json!({"a": 1}).into()), keep: true },
+        phase: Phase::Map { function, arg: from_json(&json!({"a": 1}).into()).into(), keep: true },
     })
 }
 
 fn reduce(function: Reducer) -> Option<PhaseOfPart> {
-    Some(PhaseOfPart { number: 301, phase: Phase::Reduce { function, arg: Term::atom("none"), keep: false } })
+    Some(PhaseOfPart { number: 301, phase: Phase::Reduce { function, arg: Term::atom("none").into(), keep: false } })
 }
 
 fn piece(work: PartWork, map: Option<PhaseOfPart>, prereduce: Option<PhaseOfPart>) -> JobQuestion {

@@ -1,6 +1,6 @@
 //! The memory that answering a request needs.
 
-use crate::memory::Lease;
+use super::account::Lease;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use ombak_kv::MemoryReservation;
 use ombak_types::Error;
