@@ -38,8 +38,10 @@ const DEPTH_MAX: usize = 16;
 /// The maximum length of the text of `similar_to`. The work with a key grows with both lengths.
 const SIMILAR_TEXT_BYTES_MAX: usize = 1024;
 
-/// The maximum memory of a compiled regular expression, in bytes.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+/// The maximum memory of a compiled regular expression, in bytes. The time for a key can grow with
+/// the product of this and of the key's length, and nothing interrupts it: it is about a second for
+/// the longest key.
+const REGEX_BYTES_MAX: usize = 128 << 10;
 
 /// The maximum memory of all compiled regular expressions of a filter, in bytes.
 const REGEXES_BYTES_MAX: usize = 16 << 20;
@@ -155,7 +157,7 @@ fn text_predicate(name: &[u8], args: &[Term]) -> Option<Step> {
 fn matches(args: &[Term], bytes_left: &mut usize) -> Option<Step> {
     let source = args.first().map(text_of)?;
     let source = std::str::from_utf8(&source).ok()?;
-    for bytes_max in [4 << 10, 32 << 10, 256 << 10, REGEX_BYTES_MAX] {
+    for bytes_max in [4 << 10, 32 << 10, REGEX_BYTES_MAX] {
         let left = bytes_left.checked_sub(bytes_max)?;
         let mut builder = regex::bytes::RegexBuilder::new(source);
         let regex = builder.unicode(false).size_limit(bytes_max).dfa_size_limit(REGEX_BYTES_MAX).build();

@@ -95,6 +95,16 @@ fn filters_are_bounded() {
 const DEPTH: usize = 17;
 
 /// The end of a job, or of the node, does not wait for the longest key.
+/// The size of a compiled expression bounds the time for a key.
+#[test]
+fn a_regular_expression_that_would_be_slow_is_refused() {
+    let matches = |count: u32| filter(&json!([["matches", format!("(?s)[ab]*a[ab]{{{count}}}c")]]));
+    assert!(matches(500).is_ok());
+    assert!(matches(5_000).is_err());
+    let words: Vec<_> = (0..300).map(|number| format!("word-{number}")).collect();
+    assert!(takes(&json!([["matches", words.join("|")]]), "a word-299"));
+}
+
 #[test]
 fn the_work_with_a_key_ends_when_nobody_waits_for_it() {
     let similar = json!(["similar_to", "x".repeat(1024), 70_000]);
