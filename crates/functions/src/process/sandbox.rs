@@ -73,6 +73,7 @@ mod imp {
         // A system without memory shall end this process before the node. Not every system has
         // this.
         let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+        rustix::thread::set_name(c"ombak-functions")?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         // A parent that has ended before this line is noticed at the socket.

@@ -11,6 +11,9 @@ use std::process::{Command, Stdio};
 /// The environment variable that every process for functions has.
 pub(super) const MARK: &str = "OMBAK_FUNCTION_WORKER";
 
+/// The name that lists of processes show in place of the file, which may be `/proc/self/exe`.
+const SHOWN_NAME: &str = "ombak";
+
 /// A program that calls [`serve`](super::serve) when it is executed with these arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerProgram {
@@ -42,7 +45,7 @@ impl WorkerProgram {
     pub(super) fn execute(&self) -> io::Result<(std::process::Child, UnixStream)> {
         let (here, there) = UnixStream::pair()?;
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env_clear().env(MARK, "1").current_dir("/").process_group(0);
+        command.arg0(SHOWN_NAME).args(&self.arguments).env_clear().env(MARK, "1").current_dir("/").process_group(0);
         if let Some(zone) = std::env::var_os("TZ") {
             command.env("TZ", zone);
         }
