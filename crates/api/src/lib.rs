@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod admin;
+mod bulk;
 mod data_types;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
