@@ -31,7 +31,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load clean-cache
+.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +126,10 @@ soak-load: TIMES ?= 20
 soak-load: CRATES ?= kv cluster sim
 soak-load: ## run every test of CRATES="kv cluster sim" TIMES (20) times beside three busy loops, and name those that fail
 	@tests/under-load/run.py --times $(TIMES) $(CRATES)
+
+soak-tenants: ## attack a node as single clients can, and measure what the requests of others take meanwhile
+	cargo build --release --locked --package ombak-server
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/tenants/run.py --long
 
 clean-cache: ## remove the downloaded packages of the clients
 	rm -rf $(OMBAK_CACHE)

@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod admin;
+mod bulk;
 mod data_types;
 mod decoding;
 #[cfg(any(test, fuzzing))]

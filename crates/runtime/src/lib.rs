@@ -16,6 +16,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod fair_pool;
+mod fair_queue;
 mod jobs_at_once;
 mod network;
 mod other_clocks;
@@ -26,13 +28,15 @@ mod runtime;
 mod task_threads;
 mod time_limit;
 
+pub use fair_pool::FairPool;
+pub use fair_queue::{FairQueue, Tenant, Ticket};
 pub use jobs_at_once::JobsAtOnce;
 pub use network::{Listener, Network, Stream};
 pub use other_clocks::OtherClocks;
 pub use pool::{Asker, Job, JobQueue, Pool, PoolError, Waited};
 pub use published::Published;
 pub use real::{
-    ServingThreads, TcpNetwork, TokioRuntime, begin_burst, give_way, number_this_thread, pause_if_due,
+    ServingThreads, TcpNetwork, TokioRuntime, begin_burst, give_way, number_this_thread, pause_after, pause_if_due,
     pauses_of_this_thread,
 };
 pub use runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime, RuntimeExt};

@@ -102,6 +102,11 @@ impl Pool {
         Ok(Self { queue, runtime: runtime.clone() })
     }
 
+    /// A pool over a queue that exists.
+    pub(crate) fn over(queue: Arc<dyn JobQueue>, runtime: Arc<dyn Runtime>) -> Self {
+        Self { queue, runtime }
+    }
+
     /// Queues a job without waiting for it.
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), PoolError> {
         self.queue.submit(Box::new(job))

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use bytes::BytesMut;
 use http::Method;
 use ombak_kv::{GetReply, GetRequest, Kv, PutReply, PutRequest, Read};
+use ombak_runtime::Tenant;
 use ombak_types::Error;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,6 +44,11 @@ impl Request {
     /// Creates the request from what the server has read.
     pub fn new(head: Head, body: Bytes, account: Arc<Account>) -> Self {
         Self { account: Some(account), ..Self::of(head.method, head.target, head.lines, body) }
+    }
+
+    /// Who sent the request, where connections and addresses have shares of work.
+    pub fn tenant(&self) -> Tenant {
+        self.account.as_ref().map_or_else(Tenant::default, |account| account.tenant())
     }
 
     /// Reads an object to answer the request. A large object is read only when there is memory for

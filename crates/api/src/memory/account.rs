@@ -5,9 +5,11 @@ use super::budget::{MemoryBudget, OutOfMemory};
 use super::peer::Peer;
 use futures_util::future::BoxFuture;
 use ombak_kv::MemoryReservation;
+use ombak_runtime::Tenant;
 use ombak_types::Error;
 use parking_lot::Mutex;
 use std::mem;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,11 +18,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PROGRESS_BYTES_MIN: u64 = 4 << 10;
 const PROGRESS_SHARE: u64 = 1024;
 
+/// What an address counts as. A client of version 6 usually has all addresses with the same first
+/// half.
+fn address_group(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => u64::from(u32::from(address)),
+        IpAddr::V6(address) => u64::try_from(u128::from(address) >> 64).unwrap_or(u64::MAX),
+    }
+}
+
 /// The account of one connection. Only the bytes beyond [`ALLOWANCE_BYTES`] are taken from the
 /// budget.
 pub struct Account {
     budget: MemoryBudget,
     number: u64,
+    /// What the address of the client counts as, where addresses have shares.
+    address_group: u64,
     peer: Arc<Peer>,
     /// The bytes that the connection holds, including the allowance.
     held: Mutex<u64>,
@@ -36,11 +49,24 @@ impl Account {
         Self {
             budget,
             number,
+            address_group: 0,
             peer: Arc::default(),
             held: Mutex::new(0),
             moved: AtomicU64::new(0),
             answers: AtomicU64::new(0),
         }
+    }
+
+    /// The account of a connection from this address.
+    #[must_use]
+    pub fn of_address(mut self, address: IpAddr) -> Self {
+        self.address_group = address_group(address);
+        self
+    }
+
+    /// Who the connection is, where connections and addresses have shares of work.
+    pub fn tenant(&self) -> Tenant {
+        Tenant { group: self.address_group, member: self.number }
     }
 
     /// Creates a lease for a part of the connection. It holds no bytes yet.

@@ -10,7 +10,9 @@ use super::reader::Reader;
 use super::registry;
 use super::session::Session;
 use super::writer::Writer;
+use crate::bulk::in_turns;
 use crate::memory::{Account, OutOfMemory};
+use crate::stop::Stop;
 use crate::turn::Turn;
 use futures_util::future::poll_immediate;
 use ombak_proto::reply::write_error;
@@ -21,6 +23,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// After a refusal, the connection stays open for this long and for this many received bytes. If it
@@ -29,20 +32,20 @@ use tokio::time::timeout;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// Serves a connection until one side ends it. `stop` completes when the node stops.
-pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbContext, stop: impl Future<Output = ()>) {
-    let account = ctx.memory.open_account();
+/// Serves a connection until one side ends it. `shutdown` becomes true when the node stops.
+pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbContext, shutdown: &watch::Receiver<bool>) {
+    let account = ctx.memory.open_account().of_address(peer.ip());
     let end = {
         let (read, write) = stream.split();
         let mut connection = Connection {
             ctx,
             account: &account,
             reader: Reader::new(read, &ctx.config, &account),
-            writer: Writer::new(write, &ctx.config, &account),
+            writer: Writer::new(write, &ctx.config, &account, Stop::new(shutdown)),
             session: Session::default(),
             turn: Turn::default(),
         };
-        connection.run(pin!(stop)).await
+        connection.run(pin!(Stop::new(shutdown))).await
     };
     match end {
         CloseReason::Closed | CloseReason::Stopping => {}
@@ -169,7 +172,7 @@ impl Connection<'_> {
         let mut exchange = Exchange { frame, ctx, session, reader, writer };
         let answered = match serve {
             Serve::Immediate(serve) => serve(&mut exchange).map_err(Failure::Refused),
-            Serve::Streaming(serve) => serve(exchange).await,
+            Serve::Streaming(serve) => in_turns(self.account.tenant(), serve(exchange)).await,
             // Requests for one key are answered by the pipeline.
             Serve::OneKey(_) => Ok(()),
         };

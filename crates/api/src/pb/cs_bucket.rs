@@ -11,6 +11,7 @@ use super::refusal::Refusal;
 use super::writer::Writer;
 use super::{index, message};
 use crate::access::{Access, Permission};
+use crate::bulk::give_way;
 use crate::index_query;
 use crate::memory::Lease;
 use bytes::Bytes;
@@ -25,6 +26,10 @@ use std::ops::Bound;
 
 /// The messages of this feature.
 pub(super) const HANDLERS: &[Handler] = &[Handler::streaming::<RpbCsBucketReq>(code::CS_BUCKET_REQ)];
+
+/// The number of objects in an answer to a request that sets no maximum. The answer has a
+/// continuation then, as if the request had set this maximum.
+const PAGE_OBJECTS: usize = 10_000;
 
 impl Request for RpbCsBucketReq {
     /// Riak asks for no permission (docs/riak/pb-api.md §5), although the answer has the values of
@@ -67,9 +72,9 @@ async fn objects(
 ) -> Result<(), Failure> {
     let query = keys(&req)?;
     let bucket = query.bucket.clone();
-    let mut left = req.max_results.map_or(usize::MAX, |n| n as usize);
+    let mut left = req.max_results.map_or(PAGE_OBJECTS, |n| n as usize);
     let mut last = None;
-    let mut found = ctx.kv.query(query, index::limit(req.timeout))?;
+    let mut found = ctx.kv.query(query, index::limit(req.timeout))?.in_group(writer.address_group());
     while left > 0 {
         let Some(batch) = index::next_batch(&mut found, reader).await? else { break };
         for found in batch {
@@ -85,6 +90,7 @@ async fn objects(
             write_message(code::CS_BUCKET_RESP, &reply, &mut writer.buffer);
             writer.hold(lease);
             writer.flush_if_full().await?;
+            give_way().await;
             last = Some(found);
             left -= 1;
         }

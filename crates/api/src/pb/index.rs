@@ -8,6 +8,7 @@ use super::refusal::Refusal;
 use super::writer::Writer;
 use super::{listing, message};
 use crate::access::{Access, Permission};
+use crate::bulk::give_way;
 use crate::index_query::{self, BadQuery, QueryOptions, Span};
 use crate::jobs::JobClass;
 use bytes::Bytes;
@@ -57,7 +58,7 @@ async fn query(
     };
     let query = index_query::query(bucket, &req.index, span, &options).map_err(refusal)?;
     let with_terms = req.return_terms.unwrap_or(false) && index_query::has_terms(&query.range, span);
-    let mut results = ctx.kv.query(query, limit(req.timeout))?;
+    let mut results = ctx.kv.query(query, limit(req.timeout))?.in_group(writer.address_group());
     if streamed {
         stream(&mut results, with_terms, reader, writer).await
     } else {
@@ -107,6 +108,7 @@ async fn stream(
         // The next batch may take long, so this one is sent first.
         writer.flush().await?;
         writer.begin();
+        give_way().await;
     }
     let end = RpbIndexResp { continuation: continuation(results, last), done: Some(true), ..RpbIndexResp::default() };
     write_message(code::INDEX_RESP, &end, &mut writer.buffer);

@@ -2,7 +2,6 @@
 
 use super::connection;
 use super::context::PbContext;
-use crate::stop::Stop;
 use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
@@ -75,7 +74,7 @@ async fn run(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<PbContext>,
     if let Err(error) = set_options(&stream, &ctx) {
         tracing::debug!(%peer, %error, "cannot set the options of a connection");
     }
-    connection::serve(stream, peer, &ctx, Stop::new(&shutdown)).await;
+    connection::serve(stream, peer, &ctx, &shutdown).await;
 }
 
 fn set_options(stream: &TcpStream, ctx: &PbContext) -> io::Result<()> {

@@ -11,6 +11,7 @@ use super::reader::Reader;
 use super::refusal::Refusal;
 use super::writer::Writer;
 use crate::access::{Access, Permission};
+use crate::bulk::give_way;
 use crate::jobs::JobClass;
 use crate::memory::Lease;
 use bytes::Bytes;
@@ -61,10 +62,12 @@ async fn keys(
 ) -> Result<(), Failure> {
     ctx.config.jobs.check(JobClass::StreamListKeys)?;
     let bucket = message::bucket(req.r#type, req.bucket)?;
-    let mut listing = ctx.kv.list_keys(&bucket, message::timeout(req.timeout)).map_err(named_type)?;
+    let listing = ctx.kv.list_keys(&bucket, message::timeout(req.timeout)).map_err(named_type)?;
+    let mut listing = listing.in_group(writer.address_group());
     while let Some(keys) = next_batch(&mut listing, reader).await? {
         write_message(code::LIST_KEYS_RESP, &RpbListKeysResp { keys, done: None }, &mut writer.buffer);
         writer.flush_if_full().await?;
+        give_way().await;
     }
     let end = RpbListKeysResp { keys: Vec::new(), done: Some(true) };
     write_message(code::LIST_KEYS_RESP, &end, &mut writer.buffer);
@@ -80,7 +83,8 @@ async fn buckets(
     let streamed = req.stream.unwrap_or(false);
     ctx.config.jobs.check(if streamed { JobClass::StreamListBuckets } else { JobClass::ListBuckets })?;
     let bucket_type = message::non_empty("Type", req.r#type.unwrap_or(Bytes::from_static(DEFAULT_TYPE)))?;
-    let mut listing = ctx.kv.list_buckets(&bucket_type, message::timeout(req.timeout)).map_err(named_type)?;
+    let listing = ctx.kv.list_buckets(&bucket_type, message::timeout(req.timeout)).map_err(named_type)?;
+    let mut listing = listing.in_group(writer.address_group());
     if !streamed {
         let mut lease = writer.lease();
         let buckets = all_names(&mut listing, reader, ctx.config.frame_bytes_max, &mut lease).await?;
@@ -91,6 +95,7 @@ async fn buckets(
     while let Some(buckets) = next_batch(&mut listing, reader).await? {
         write_message(code::LIST_BUCKETS_RESP, &RpbListBucketsResp { buckets, done: None }, &mut writer.buffer);
         writer.flush_if_full().await?;
+        give_way().await;
     }
     let end = RpbListBucketsResp { buckets: Vec::new(), done: Some(true) };
     write_message(code::LIST_BUCKETS_RESP, &end, &mut writer.buffer);

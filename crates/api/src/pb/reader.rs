@@ -6,6 +6,7 @@
 
 use super::close_reason::CloseReason;
 use super::config::PbConfig;
+use crate::bulk::{STEP_BYTES, in_turns, move_to_larger};
 use crate::memory::{Account, Lease};
 use crate::thread_buffers::{self, INPUT_BYTES};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -23,10 +24,6 @@ const READ_AHEAD_BYTES_MAX: usize = INPUT_BYTES;
 
 /// The largest frame that is received into the shared buffer, in bytes.
 const SMALL_FRAME_BYTES_MAX: usize = INPUT_BYTES;
-
-/// The highest number of bytes of a large frame that one read takes. A peer that sends quickly must
-/// not occupy the thread.
-const READ_BYTES_MAX: usize = 1 << 20;
 
 /// The receiving side of a connection.
 pub(super) struct Reader<'s> {
@@ -64,15 +61,19 @@ impl LargeFrame {
         if self.bytes.len() < capacity.min(self.length) { capacity } else { self.length.min(2 * capacity) }
     }
 
-    /// Grows to this capacity if the memory budget allows `both`, the old and the new memory
-    /// together. Returns whether it grew.
-    fn grow_now(&mut self, capacity: usize, both: u64, lease: &mut Lease<'_>) -> bool {
-        let fits = lease.resize_now(both);
+    /// Grows to this capacity, if there is memory for the old and the new memory together. Returns
+    /// whether it grew.
+    async fn grow_now(&mut self, capacity: usize, lease: &mut Lease<'_>) -> bool {
+        let fits = lease.resize_now((self.bytes.capacity() + capacity) as u64);
         if fits {
-            self.bytes.reserve_exact(capacity - self.bytes.len());
+            self.grow(capacity).await;
             lease.resize_now(capacity as u64);
         }
         fits
+    }
+
+    async fn grow(&mut self, capacity: usize) {
+        self.bytes = move_to_larger(mem::take(&mut self.bytes), capacity).await;
     }
 }
 
@@ -120,7 +121,7 @@ impl<'s> Reader<'s> {
             self.begin_large().await?;
         }
         let read = if self.large.is_some() {
-            return self.fill_large(stop).await;
+            return in_turns(self.account.tenant(), self.fill_large(stop)).await;
         } else if self.buffer.is_empty() {
             tokio::select! {
                 biased;
@@ -167,10 +168,10 @@ impl<'s> Reader<'s> {
         // The old memory is released only after its bytes were moved to the new memory, so both
         // are counted.
         let both = (large.bytes.capacity() + needed) as u64;
-        let is_full = needed > large.bytes.capacity() && !large.grow_now(needed, both, &mut self.lease);
+        let is_full = needed > large.bytes.capacity() && !large.grow_now(needed, &mut self.lease).await;
         let room = needed.min(large.length) - large.bytes.len();
         self.account.waits_for_peer();
-        let (half, mut free) = (&mut self.half, (&mut large.bytes).limit(room.min(READ_BYTES_MAX)));
+        let (half, mut free) = (&mut self.half, (&mut large.bytes).limit(room.min(STEP_BYTES)));
         let read = async {
             // A connection whose peer has stalled must not wait in the queue for memory. So the
             // connection asks for memory only when bytes have arrived that need it.
@@ -189,15 +190,13 @@ impl<'s> Reader<'s> {
         if is_full {
             self.account.serves_peer();
             self.lease.resize(both).await.map_err(|_| CloseReason::OutOfMemory)?;
-            large.grow_now(needed, both, &mut self.lease);
+            large.grow(needed).await;
+            self.lease.resize_now(needed as u64);
             return Ok(());
         }
         self.account.peer_moved(read);
         if large.is_complete() {
             self.account.serves_peer();
-        }
-        if read == READ_BYTES_MAX {
-            tokio::task::yield_now().await;
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 use super::close_reason::CloseReason;
 use super::config::PbConfig;
+use crate::bulk::{STEP_BYTES, give_way, in_turns};
 use crate::memory::{Account, Lease};
+use crate::stop::Stop;
 use crate::thread_buffers;
 use bytes::Bytes;
 use futures_util::future::poll_immediate;
@@ -13,7 +15,7 @@ use std::time::Duration;
 use std::{io, mem};
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::WriteHalf;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// The number of collected bytes from which they are sent before more are added.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -21,9 +23,16 @@ const FLUSH_BYTES: usize = 64 << 10;
 /// The smallest value, in bytes, that is not copied to the buffer.
 const UNCOPIED_BYTES_MIN: usize = 64 << 10;
 
-/// The highest number of bytes that one write passes to the operating system. A peer that reads
-/// quickly must not occupy the thread.
-const WRITE_BYTES_MAX: usize = 1 << 20;
+/// How long a node that stops waits for a peer that accepts nothing.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Completes some time after the node was told to stop.
+async fn patience_after(stop: &mut Stop) {
+    if !stop.is_set() {
+        stop.await;
+    }
+    sleep(STOP_PATIENCE).await;
+}
 
 /// The sending side of a connection.
 pub(super) struct Writer<'s> {
@@ -36,6 +45,7 @@ pub(super) struct Writer<'s> {
     leases: Vec<Lease<'s>>,
     account: &'s Account,
     write_timeout: Duration,
+    stop: Stop,
 }
 
 impl Output for Writer<'_> {
@@ -55,9 +65,9 @@ impl Output for Writer<'_> {
 }
 
 impl<'s> Writer<'s> {
-    pub(super) fn new(half: WriteHalf<'s>, config: &PbConfig, account: &'s Account) -> Self {
+    pub(super) fn new(half: WriteHalf<'s>, config: &PbConfig, account: &'s Account, stop: Stop) -> Self {
         let (buffer, queue, leases) = (Vec::new(), VecDeque::new(), Vec::new());
-        Self { half, buffer, queue, leases, account, write_timeout: config.write_timeout }
+        Self { half, buffer, queue, leases, account, write_timeout: config.write_timeout, stop }
     }
 
     /// Prepares a buffer for the next frames.
@@ -65,6 +75,11 @@ impl<'s> Writer<'s> {
         if self.buffer.capacity() == 0 {
             self.buffer = thread_buffers::output();
         }
+    }
+
+    /// The group of the client's address, for what listings share.
+    pub(super) fn address_group(&self) -> u64 {
+        self.account.tenant().group
     }
 
     /// Creates a lease for the memory of an answer on this connection.
@@ -124,11 +139,12 @@ impl<'s> Writer<'s> {
                 biased;
                 sent = timeout(self.write_timeout, all) => sent,
                 () = self.account.evicted() => return Err(CloseReason::Evicted),
+                () = patience_after(&mut self.stop) => return Err(CloseReason::Stopping),
             };
             self.account.serves_peer();
             return sent.map_err(|_| CloseReason::SlowPeer)?.map_err(CloseReason::Io);
         }
-        self.send_large(bytes).await
+        in_turns(self.account.tenant(), self.send_large(bytes)).await
     }
 
     /// Sends bytes that the peer is not expected to accept at once.
@@ -136,18 +152,17 @@ impl<'s> Writer<'s> {
         let deadline = Instant::now() + self.write_timeout;
         self.account.waits_for_peer();
         while !bytes.is_empty() {
-            let part = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
+            let part = &bytes[..bytes.len().min(STEP_BYTES)];
             let sent = tokio::select! {
                 biased;
                 () = self.account.evicted() => return Err(CloseReason::Evicted),
                 sent = self.half.write(part) => sent.map_err(CloseReason::Io)?,
                 () = sleep_until(deadline) => return Err(CloseReason::SlowPeer),
+                () = patience_after(&mut self.stop) => return Err(CloseReason::Stopping),
             };
             self.account.peer_moved(sent);
             bytes = &bytes[sent..];
-            if sent == WRITE_BYTES_MAX {
-                tokio::task::yield_now().await;
-            }
+            give_way().await;
         }
         self.account.serves_peer();
         Ok(())

@@ -10,7 +10,7 @@ use ombak_kv::{CoverageClient, CoverageItem, CoverageRequest, CoverageStream};
 use ombak_peer::frame::Priority;
 use ombak_peer::{ItemStream, Lane, Outgoing, RingVersion, StreamPart};
 use ombak_runtime::BoxFuture;
-use ombak_types::{Error, NodeId};
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,9 +45,18 @@ impl CoverageClient for RemoteCoverage {
             };
             caller.counters.listing_sent();
             let opened = caller.transport.call_streamed(node, outgoing, WINDOW_BYTES).await;
-            let items = opened.map_err(|failure| error_of(node, failure))?;
+            let items = opened.map_err(|failure| busy_if_crowded(error_of(node, failure)))?;
             Ok(Box::new(RemoteStream { node, items, parts: Vec::new() }) as Box<dyn CoverageStream>)
         })
+    }
+}
+
+/// There is no room for another answer at this moment, here or at the other node. The listing waits
+/// for a moment and asks again, because answers whose clients do not read soon make room.
+fn busy_if_crowded(error: Error) -> Error {
+    match error {
+        Error::Overload => StoreFailure::new(StoreFailureKind::Busy, "too many listings are under way").into(),
+        other => other,
     }
 }
 
@@ -61,7 +70,7 @@ struct RemoteStream {
 impl RemoteStream {
     async fn advance(&mut self) -> Result<Option<CoverageItem>, Error> {
         loop {
-            match self.items.next().await.map_err(|failure| error_of(self.node, failure))? {
+            match self.items.next().await.map_err(|failure| busy_if_crowded(error_of(self.node, failure)))? {
                 StreamPart::End(_) => return Ok(None),
                 StreamPart::Item(message) => {
                     let item = self.take(&message).map_err(|why| undecodable(self.node, &why))?;

@@ -11,14 +11,26 @@ use ombak_peer::connection::TwoServices;
 use ombak_peer::mux::Body;
 use ombak_peer::{Incoming, RefusalCode, Responder, Services};
 use ombak_ring::RingVersion;
-use ombak_runtime::Runtime;
-use ombak_types::Error;
+use ombak_runtime::{Runtime, within};
+use ombak_types::{Error, StoreFailure, StoreFailureKind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use tracing::warn;
 
-/// How many answers may be under way. Each holds a snapshot of a store.
-const ANSWERS_MAX: usize = 512;
+/// How many answers may be worked on. One that waits until the asking node takes more of it does
+/// not count, so listings whose clients do not read leave the others their places.
+const WORKED_ON_MAX: usize = 512;
+/// How many answers may be under way, with those that wait. Each has a snapshot of a store and a
+/// piece of its answer.
+const ANSWERS_MAX: usize = 4_096;
+/// Beyond this number of answers under way, those end whose asking node takes nothing. The asking
+/// node has room for 256 windows of answers from one other node. It goes on with a new answer when
+/// the client of the listing reads again.
+const CROWD: usize = 128;
+/// How long an answer waits before it looks whether it has to end.
+const STALL: Duration = Duration::from_millis(500);
 
 /// The service of a node for the listings and queries of other nodes.
 pub(crate) struct CoverageService {
@@ -26,7 +38,25 @@ pub(crate) struct CoverageService {
     runtime: Arc<dyn Runtime>,
     counters: Arc<ReplicaCounters>,
     under_way: AtomicUsize,
+    /// How many of them do not wait for the asking node.
+    worked_on: AtomicUsize,
     is_draining: AtomicBool,
+}
+
+/// A place among the answers that are worked on, until this is dropped.
+struct Place<'a>(&'a CoverageService);
+
+impl<'a> Place<'a> {
+    fn take(service: &'a CoverageService) -> Self {
+        service.worked_on.fetch_add(1, Ordering::SeqCst);
+        Self(service)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.worked_on.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// An answer that counts as under way until this is dropped.
@@ -40,8 +70,8 @@ impl Drop for UnderWay {
 
 impl CoverageService {
     pub(crate) fn new(kv: Kv, runtime: Arc<dyn Runtime>, counters: Arc<ReplicaCounters>) -> Arc<Self> {
-        let (under_way, is_draining) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Arc::new(Self { kv, runtime, counters, under_way, is_draining })
+        let (under_way, worked_on) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { kv, runtime, counters, under_way, worked_on, is_draining: AtomicBool::new(false) })
     }
 
     /// Registers the service.
@@ -67,7 +97,7 @@ impl CoverageService {
         if self.is_draining.load(Ordering::SeqCst) {
             return answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
         }
-        if before >= ANSWERS_MAX {
+        if before >= ANSWERS_MAX || self.worked_on.load(Ordering::SeqCst) >= WORKED_ON_MAX {
             self.counters.refused_for_overload();
             return answer.overload();
         }
@@ -97,18 +127,40 @@ impl UnderWay {
 
     async fn send_items(&self, question: CoverageRequest, answer: &mut Responder) -> Result<(), Error> {
         let mut stream = self.0.kv.local_replica().open(question).await?;
-        while let Some(piece) = stream.next().await {
+        loop {
+            // The place is free again when the piece is made.
+            let piece = {
+                let _place = Place::take(&self.0);
+                stream.next().await
+            };
+            let Some(piece) = piece else { return Ok(()) };
             let items = encode_coverage_item(&piece?, ITEM_BYTES_MAX).into_iter();
             for item in items.flat_map(|item| split_coverage_item(item, 2 * ITEM_BYTES_MAX)) {
                 if self.0.is_draining.load(Ordering::SeqCst) {
                     return Err(Error::Stopping);
                 }
-                // The caller is gone.
-                if answer.send_item(item).await.is_err() {
-                    return Err(Error::Timeout);
-                }
+                self.send(item, answer).await?;
             }
         }
-        Ok(())
     }
+
+    /// Sends an item as soon as the asking node takes it. Fails if the node is gone, or if it takes
+    /// nothing while many answers are under way.
+    async fn send(&self, item: Body, answer: &mut Responder) -> Result<(), Error> {
+        let runtime = &*self.0.runtime;
+        let mut sending = pin!(answer.send_item(item));
+        loop {
+            match within(runtime, Some(runtime.now() + STALL), sending.as_mut()).await {
+                Ok(sent) => return sent.map_err(|_| Error::Timeout),
+                Err(_) if self.0.under_way() > CROWD => return Err(gives_way()),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The asking node may ask again at once: nothing is wrong with this one.
+fn gives_way() -> Error {
+    let why = "this answer waited for its reader while many others were under way";
+    StoreFailure::new(StoreFailureKind::Busy, why).into()
 }

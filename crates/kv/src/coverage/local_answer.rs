@@ -1,21 +1,39 @@
 //! Answers parts of listings and queries from the stores of this node.
 
 use crate::engine::Engine;
-use crate::listing::ListWalk;
+use crate::listing::{ENTRIES_MAX, ListWalk};
 use crate::partition::Partition;
 use crate::query::QueryWalk;
 use crate::replica::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream};
 use bytes::Bytes;
-use ombak_runtime::BoxFuture;
+use ombak_runtime::{BoxFuture, Pool};
+use ombak_storage::StorageError;
 use ombak_types::{Bucket, Error, StoreFailure, StoreFailureKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Over how many home partitions one step goes at most, if they have no names.
+const HOMES_MAX: usize = 16;
 
 /// The answer of this node to one request.
 pub(crate) struct LocalAnswer {
     engine: Arc<Engine>,
     request: CoverageRequest,
     work: Work,
+    /// Items that were made and not taken yet.
+    ready: VecDeque<CoverageItem>,
+    /// The threads that read the stores, as this answer has its share of them.
+    pool: Pool,
+}
+
+/// What one step over home partitions has found.
+struct Step {
+    /// The home partitions that are complete.
+    done: Vec<u32>,
+    /// Names of the home partition that follows them.
+    names: Vec<Bytes>,
+    /// The walk over that home partition, if it is not complete.
+    walk: Option<Box<ListWalk>>,
 }
 
 enum Work {
@@ -35,7 +53,9 @@ impl LocalAnswer {
         if !engine.is_open() {
             return Err(Error::Stopping);
         }
-        let mut this = Self { engine, request, work: Work::Over };
+        // The address of the client is known to the node that asks. Each answer is a tenant here.
+        let pool = engine.fold_pool.of(engine.listing_tenant(0));
+        let mut this = Self { engine, request, work: Work::Over, ready: VecDeque::new(), pool };
         this.check()?;
         this.work = match &this.request.question {
             CoverageQuestion::Keys(_) | CoverageQuestion::Buckets(_) => {
@@ -82,6 +102,9 @@ impl LocalAnswer {
     }
 
     async fn advance(&mut self) -> Result<Option<CoverageItem>, Error> {
+        if let Some(item) = self.ready.pop_front() {
+            return Ok(Some(item));
+        }
         match std::mem::replace(&mut self.work, Work::Over) {
             Work::Over => Ok(None),
             Work::Names { homes, walk } => self.names(homes, walk).await,
@@ -89,39 +112,41 @@ impl LocalAnswer {
         }
     }
 
+    /// Makes the next items. One step goes over several home partitions, because each step waits
+    /// for its turn at the threads.
     async fn names(
         &mut self,
         mut homes: VecDeque<CoverageHome>,
         mut walk: Option<Box<ListWalk>>,
     ) -> Result<Option<CoverageItem>, Error> {
         loop {
-            let Some(part) = homes.front() else { return Ok(None) };
-            let home = part.home;
-            let mut present = match walk.take() {
-                Some(walk) => walk,
-                None => Box::new(self.walk_over(home)?),
-            };
-            let step = move || {
-                let batch = present.next_batch();
-                (present, batch)
-            };
-            let (present, batch) = self.engine.fold_pool.run_until(self.request.deadline, step).await?;
-            let batch = batch?;
-            // The walk reads a snapshot. What was full when the snapshot was taken is complete.
+            if homes.is_empty() {
+                return Ok(None);
+            }
+            let first = walk.take();
+            let others = homes.iter().skip(usize::from(first.is_some())).take(HOMES_MAX);
+            let others = others.map(|home| self.walk_over(home.home).map(Box::new));
+            let walks = first.map(Ok).into_iter().chain(others).collect::<Result<Vec<_>, Error>>()?;
+            let numbers: Vec<u32> = homes.iter().take(walks.len()).map(|home| home.home).collect();
+            let step = self.pool.run_until(self.request.deadline, move || walk_on(walks, &numbers)).await??;
+            // The walks read snapshots. What was full when a snapshot was taken is complete.
             self.check()?;
-            let Some(mut names) = batch else {
+            let Step { done, mut names, walk: present } = step;
+            for home in done {
                 homes.pop_front();
-                self.work = Work::Names { homes, walk: None };
-                return Ok(Some(CoverageItem::HomeDone(home)));
-            };
-            if let CoverageQuestion::Buckets(bucket_type) = &self.request.question {
+                self.ready.push_back(CoverageItem::HomeDone(home));
+            }
+            if let (CoverageQuestion::Buckets(bucket_type), Some(part)) = (&self.request.question, homes.front()) {
                 names.retain(|name| self.is_of_classes(bucket_type, name, &part.classes));
             }
-            if !names.is_empty() {
-                self.work = Work::Names { homes, walk: Some(present) };
-                return Ok(Some(CoverageItem::Names { home, names }));
+            if let Some(part) = homes.front().filter(|_| !names.is_empty()) {
+                self.ready.push_back(CoverageItem::Names { home: part.home, names });
             }
-            walk = Some(present);
+            walk = present;
+            if let Some(item) = self.ready.pop_front() {
+                self.work = Work::Names { homes, walk };
+                return Ok(Some(item));
+            }
         }
     }
 
@@ -148,7 +173,7 @@ impl LocalAnswer {
                 let batch = walk.next_batch();
                 (walk, batch)
             };
-            let (present, batch) = self.engine.fold_pool.run_until(self.request.deadline, step).await?;
+            let (present, batch) = self.pool.run_until(self.request.deadline, step).await?;
             let batch = batch?;
             self.check()?;
             match batch {
@@ -161,6 +186,18 @@ impl LocalAnswer {
             }
         }
     }
+}
+
+/// Goes over home partitions until there are names, or enough work was done for one step.
+fn walk_on(walks: Vec<Box<ListWalk>>, homes: &[u32]) -> Result<Step, StorageError> {
+    let (mut done, mut budget) = (Vec::new(), ENTRIES_MAX);
+    for (mut walk, home) in walks.into_iter().zip(homes) {
+        match walk.next_batch(&mut budget)? {
+            Some(names) => return Ok(Step { done, names, walk: Some(walk) }),
+            None => done.push(*home),
+        }
+    }
+    Ok(Step { done, names: Vec::new(), walk: None })
 }
 
 impl CoverageStream for LocalAnswer {

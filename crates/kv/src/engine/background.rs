@@ -8,6 +8,7 @@ use crate::start::OpenError;
 use ombak_runtime::Periodic;
 use ombak_stats::Stats;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tracing::error;
 
@@ -20,7 +21,10 @@ const SYNC_LOOK_MAX: Duration = Duration::from_secs(1);
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The threads that maintain the stores and remove tombstones, until they are stopped or dropped.
-pub(super) struct Background(Vec<Box<dyn Periodic>>);
+pub(super) struct Background {
+    threads: Vec<Box<dyn Periodic>>,
+    is_stopping: Arc<AtomicBool>,
+}
 
 impl Background {
     pub(super) fn start(
@@ -43,8 +47,9 @@ impl Background {
             let look = (interval / SYNC_LOOKS).clamp(SYNC_LOOK_MIN, SYNC_LOOK_MAX);
             threads.push(start("ombak-sync", look, Box::new(move || sync(&partitions, runtime.now())))?);
         }
-        let clock = runtime();
-        let maintain = move || maintain(&partitions, clock.wall_clock().secs());
+        let (clock, is_stopping) = (runtime(), Arc::new(AtomicBool::new(false)));
+        let stops = is_stopping.clone();
+        let maintain = move || maintain(&partitions, clock.wall_clock().secs(), &stops);
         threads.push(start("ombak-maintain", config.maintain_interval, Box::new(maintain))?);
         let clock = runtime();
         let reap = move || {
@@ -52,12 +57,13 @@ impl Background {
             stats.tick(clock.now());
         };
         threads.push(start("ombak-reaper", REAP_INTERVAL, Box::new(reap))?);
-        Ok(Self(threads))
+        Ok(Self { threads, is_stopping })
     }
 
     /// Ends the threads and waits for them.
     pub(super) fn stop(&self) {
-        self.0.iter().for_each(|thread| thread.stop());
+        self.is_stopping.store(true, Ordering::Relaxed);
+        self.threads.iter().for_each(|thread| thread.stop());
     }
 }
 
@@ -69,8 +75,10 @@ fn sync(partitions: &PartitionTable, now: Instant) {
     }
 }
 
-fn maintain(partitions: &PartitionTable, now_secs: u64) {
-    for partition in partitions.all_open() {
+/// Does one slice of work for each store. A stop does not wait for the slices of all stores, which
+/// together can take many seconds.
+fn maintain(partitions: &PartitionTable, now_secs: u64, stops: &AtomicBool) {
+    for partition in partitions.all_open().take_while(|_| !stops.load(Ordering::Relaxed)) {
         if let Err(e) = partition.store().maintain(now_secs) {
             error!(partition = partition.number(), error = %e, "background work failed");
         }

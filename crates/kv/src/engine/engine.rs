@@ -27,7 +27,7 @@ use futures_util::future::{Either, select};
 use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::placement::Placement;
 use ombak_ring::{KeyHash, ReplicaState, Ring, RingSize, RingVersion};
-use ombak_runtime::{BoxFuture, Pool, Runtime, RuntimeExt, within};
+use ombak_runtime::{BoxFuture, FairPool, Pool, Runtime, RuntimeExt, Tenant, within};
 use ombak_stats::Stats;
 use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
 use ombak_types::time::UnixMicros;
@@ -64,7 +64,8 @@ pub(crate) struct Engine {
     /// Threads for large requests, so that neither connections nor reads from the disk wait for
     /// them.
     pub(crate) large_request_pool: Pool,
-    pub(crate) fold_pool: Pool,
+    /// Threads for listings and queries, which each listing has its share of.
+    pub(crate) fold_pool: FairPool,
     pub(super) syncs: SyncQueue,
     pub(crate) reaper: Arc<Reaper>,
     /// What does not lie where it belongs.
@@ -102,6 +103,8 @@ pub(crate) struct Engine {
     /// Whether this node goes on after a pause.
     pub(crate) waking: Waking,
     limiter: RequestLimiter,
+    /// How many listings and queries have begun, and the number of the latest.
+    listings_begun: AtomicU64,
     background: Background,
     pub(crate) identity: Identity,
     /// The directory, which stays locked.
@@ -152,7 +155,7 @@ impl Engine {
         let pool = |name, threads, jobs_max| Pool::start(runtime, name, threads, jobs_max).map_err(no_thread);
         let disk_pool = pool("ombak-io", config.io_threads, config.requests_max + partitions.ring_size())?;
         let large_request_pool = pool("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
-        let fold_pool = pool("ombak-fold", FOLD_THREADS, config.requests_max)?;
+        let fold_pool = FairPool::start(runtime, "ombak-fold", FOLD_THREADS, config.requests_max).map_err(no_thread)?;
         let background = Background::start(&config, &partitions, &reaper, &stats)?;
         let vtags = Vtags::new(random_u64(runtime)?);
         directory.remove_clean_mark();
@@ -161,6 +164,7 @@ impl Engine {
             vtags,
             syncs: SyncQueue::new(partitions.ring_size()),
             limiter: RequestLimiter::new(config.requests_max),
+            listings_begun: AtomicU64::new(0),
             replica_memory: ReplicaMemory::new(config.replica_memory_bytes),
             participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
             waking: Waking::new(config.runtime.now()),
@@ -202,6 +206,11 @@ impl Engine {
     /// The time of the wall clock.
     pub(crate) fn now(&self) -> UnixMicros {
         self.config.runtime.wall_clock()
+    }
+
+    /// The tenant that a listing or query is, with a number of its own within its group.
+    pub(crate) fn listing_tenant(&self, group: u64) -> Tenant {
+        Tenant { group, member: self.listings_begun.fetch_add(1, Ordering::Relaxed) }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -428,8 +437,7 @@ impl Engine {
         self.transfers.stop(&self.partitions);
         self.fold_pool.stop();
         self.large_request_pool.stop();
-        self.disk_pool.stop();
-        let failed = self.partitions.close_all();
+        let failed = self.partitions.close_all(&self.disk_pool);
         if drained && failed == 0 {
             info!("node closed");
         } else {

@@ -1,9 +1,10 @@
 //! A listing of keys or buckets, in batches.
 
-use super::walk::ListWalk;
+use super::walk::{ENTRIES_MAX, ListWalk};
 use crate::coverage::NamesRun;
 use crate::engine::Engine;
 use bytes::Bytes;
+use ombak_runtime::Pool;
 use ombak_types::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ pub struct Listing {
     /// `None` after the listing has ended, and while a batch is being read.
     walk: Option<Walk>,
     deadline: Option<Instant>,
+    /// The threads that read the stores, as this listing has its share of them.
+    pool: Pool,
 }
 
 /// Where the names come from.
@@ -29,7 +32,16 @@ impl Listing {
     pub(crate) fn new(engine: Arc<Engine>, walk: Walk, timeout: Option<Duration>) -> Self {
         engine.stats.list_started();
         let deadline = timeout.and_then(|limit| engine.config.runtime.now().checked_add(limit));
-        Self { engine, walk: Some(walk), deadline }
+        let pool = engine.fold_pool.of(engine.listing_tenant(0));
+        Self { engine, walk: Some(walk), deadline, pool }
+    }
+
+    /// Lets the listing share the threads that read the stores with all listings of a group, such
+    /// as a client's address. Without a group, it shares them with all that have none.
+    #[must_use]
+    pub fn in_group(mut self, group: u64) -> Self {
+        self.pool = self.engine.fold_pool.of(self.engine.listing_tenant(group));
+        self
     }
 
     /// Returns the next batch, which is never empty; `None` at the end. After an error the listing
@@ -65,10 +77,10 @@ impl Listing {
 
     async fn local_step(&mut self, mut walk: ListWalk) -> Result<(ListWalk, Option<Vec<Bytes>>), Error> {
         let work = move || {
-            let batch = walk.next_batch();
+            let batch = walk.next_batch(&mut { ENTRIES_MAX });
             (walk, batch)
         };
-        let (walk, batch) = self.engine.fold_pool.run_until(self.deadline, work).await?;
+        let (walk, batch) = self.pool.run_until(self.deadline, work).await?;
         if walk.is_full() {
             return Err(Error::Overload);
         }

@@ -6,4 +6,4 @@ mod walk;
 
 pub use listing::Listing;
 pub(crate) use listing::Walk;
-pub(crate) use walk::{BUCKETS_MAX, ListWalk};
+pub(crate) use walk::{BUCKETS_MAX, ENTRIES_MAX, ListWalk};

@@ -9,8 +9,10 @@ use ombak_types::time::UnixMicros;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Maximum number of index entries that are examined for one batch.
-const ENTRIES_MAX: usize = 1_000;
+/// Maximum number of index entries that are read together, and the usual budget of a step.
+pub(crate) const ENTRIES_MAX: usize = 1_000;
+/// The cost of a snapshot of a store, counted as entries.
+const SNAPSHOT_COST: usize = 30;
 /// Maximum number of distinct buckets that a listing of buckets remembers.
 pub(crate) const BUCKETS_MAX: usize = 1_000_000;
 
@@ -53,31 +55,42 @@ impl ListWalk {
         Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Buckets { seen: HashSet::new() }, begun }
     }
 
-    /// Returns the next names; `None` at the end. A batch may be empty. The walk reads only the
-    /// index: it recognises deleted keys by their digests.
-    pub(crate) fn next_batch(&mut self) -> Result<Option<Vec<Bytes>>, StorageError> {
-        let Some(partition) = self.partitions.get(self.at) else { return Ok(None) };
-        let (snapshot, since_seq) = match &mut self.snapshot {
-            Some(snapshot) => snapshot,
-            None => {
-                partition.store().tell_time(self.begun.secs());
-                let set_aside_to = partition.set_aside_to();
-                self.snapshot.insert((partition.store().snapshot()?, set_aside_to))
+    /// Returns the next names; `None` at the end. A batch is empty only if the budget is used up.
+    /// The walk reads only the index: it recognises deleted keys by their digests.
+    ///
+    /// `budget` is the number of index entries that may still be examined. It goes down by what the
+    /// call has examined. One listing has many stores that have nothing for it, and each call waits
+    /// for its turn at the threads, so a call goes over several stores.
+    pub(crate) fn next_batch(&mut self, budget: &mut usize) -> Result<Option<Vec<Bytes>>, StorageError> {
+        while *budget > 0 {
+            let Some(partition) = self.partitions.get(self.at) else { return Ok(None) };
+            let (snapshot, since_seq) = match &mut self.snapshot {
+                Some(snapshot) => snapshot,
+                None => {
+                    partition.store().tell_time(self.begun.secs());
+                    let set_aside_to = partition.set_aside_to();
+                    *budget = budget.saturating_sub(SNAPSHOT_COST);
+                    self.snapshot.insert((partition.store().snapshot()?, set_aside_to))
+                }
+            };
+            let scope = Scope { since_seq: *since_seq, ..Scope::prefix(&self.prefix) };
+            let entries = snapshot.next(&scope, Detail::Keys, ENTRIES_MAX)?;
+            if entries.is_empty() {
+                self.at += 1;
+                self.snapshot = None;
+                continue;
             }
-        };
-        let scope = Scope { since_seq: *since_seq, ..Scope::prefix(&self.prefix) };
-        let entries = snapshot.next(&scope, Detail::Keys, ENTRIES_MAX)?;
-        if entries.is_empty() {
-            self.at += 1;
-            self.snapshot = None;
-            return Ok(Some(Vec::new()));
+            *budget = budget.saturating_sub(entries.len());
+            let alive = entries.iter().filter(|e| !is_tombstone(e.digest));
+            let names: Vec<_> = match &mut self.wanted {
+                Wanted::Keys => alive.map(|e| e.key.slice(self.prefix.len()..)).collect(),
+                Wanted::Buckets { seen } => alive.filter_map(|e| new_bucket(&e.key, seen)).collect(),
+            };
+            if !names.is_empty() {
+                return Ok(Some(names));
+            }
         }
-        let alive = entries.iter().filter(|e| !is_tombstone(e.digest));
-        let names = match &mut self.wanted {
-            Wanted::Keys => alive.map(|e| e.key.slice(self.prefix.len()..)).collect(),
-            Wanted::Buckets { seen } => alive.filter_map(|e| new_bucket(&e.key, seen)).collect(),
-        };
-        Ok(Some(names))
+        Ok(Some(Vec::new()))
     }
 
     /// Whether a listing of buckets has found more buckets than it can remember.

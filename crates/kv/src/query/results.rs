@@ -6,6 +6,7 @@ use crate::coverage::EntriesRun;
 use crate::engine::Engine;
 use crate::names::Printable;
 use bytes::Bytes;
+use ombak_runtime::Pool;
 use ombak_types::{Bucket, Error};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ pub struct QueryResults {
     is_full: bool,
     found: u64,
     outcome: Outcome,
+    /// The threads that read the stores, as this query has its share of them.
+    pool: Pool,
 }
 
 /// Where the matches come from.
@@ -83,7 +86,16 @@ impl QueryResults {
         let began = engine.config.runtime.now();
         let deadline = limit.and_then(|limit| began.checked_add(limit));
         let (walk, outcome) = (Some(walk), Outcome::Abandoned);
-        Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome }
+        let pool = engine.fold_pool.of(engine.listing_tenant(0));
+        Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome, pool }
+    }
+
+    /// Lets the query share the threads that read the stores with all queries and listings of a
+    /// group, such as a client's address. Without a group, it shares them with all that have none.
+    #[must_use]
+    pub fn in_group(mut self, group: u64) -> Self {
+        self.pool = self.engine.fold_pool.of(self.engine.listing_tenant(group));
+        self
     }
 
     /// Returns the next batch, which is never empty; `None` at the end. After an error the query
@@ -136,7 +148,7 @@ impl QueryResults {
             let batch = walk.next_batch();
             (walk, batch)
         };
-        let (walk, batch) = self.engine.fold_pool.run_until(self.deadline, work).await?;
+        let (walk, batch) = self.pool.run_until(self.deadline, work).await?;
         Ok((walk, batch?))
     }
 }

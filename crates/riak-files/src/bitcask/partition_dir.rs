@@ -70,20 +70,30 @@ impl PartitionDir {
     }
 
     /// Learns which record of each key is current. Skips parts that cannot be read; [`Records`]
-    /// reports them.
-    pub fn load_latest(&self) -> Latest {
+    /// reports them. Asks `stops` for each record, and returns `None` once it is true.
+    pub fn load_latest(&self, stops: &dyn Fn() -> bool) -> Option<Latest> {
         let mut latest = Latest::default();
         for (place, file) in (0u32..).zip(&self.files) {
+            if stops() {
+                return None;
+            }
             // A file that cannot be opened has no current records. [`Records`] reports it.
             let Ok(data) = File::open(&file.path) else { continue };
-            let hinted = self.load_hint(place, file, &data, &mut latest).unwrap_or(0);
-            self.load_data(place, file, data, hinted, &mut latest);
+            let hinted = self.load_hint(place, file, &data, (&mut latest, stops)).unwrap_or(0);
+            self.load_data(place, file, data, hinted, (&mut latest, stops));
         }
-        latest
+        (!stops()).then_some(latest)
     }
 
-    /// Reads a hint file, and returns the end of the part of the data file that it covers.
-    fn load_hint(&self, place: u32, file: &DataFile, data: &File, latest: &mut Latest) -> Result<u64, Unusable> {
+    /// Reads a hint file, and returns the end of the part of the data file that it covers. What it
+    /// returns has no meaning once `stops` is true.
+    fn load_hint(
+        &self,
+        place: u32,
+        file: &DataFile,
+        data: &File,
+        (latest, stops): (&mut Latest, &dyn Fn() -> bool),
+    ) -> Result<u64, Unusable> {
         let unreadable = |_| Unusable("cannot be read");
         let path = file.path.with_extension("hint");
         let metadata = fs::metadata(&path).map_err(unreadable)?;
@@ -96,6 +106,9 @@ impl PartitionDir {
         let bytes = fs::read(&path).map_err(unreadable)?;
         let mut covered = 0;
         for entry in hint::check(&bytes, file.bytes)? {
+            if stops() {
+                break;
+            }
             covered = covered.max(entry.offset + u64::from(entry.record_bytes));
             if entry.tombstone {
                 let shadows = || {
@@ -111,9 +124,19 @@ impl PartitionDir {
         Ok(covered)
     }
 
-    fn load_data(&self, place: u32, file: &DataFile, data: File, from: u64, latest: &mut Latest) {
+    fn load_data(
+        &self,
+        place: u32,
+        file: &DataFile,
+        data: File,
+        from: u64,
+        (latest, stops): (&mut Latest, &dyn Fn() -> bool),
+    ) {
         let mut scan = Scan::new(data, file.bytes, from);
         while let Ok(Some(piece)) = scan.next_piece() {
+            if stops() {
+                return;
+            }
             let Piece::Record { offset, tstamp_secs, key, value } = piece else { continue };
             match Tombstone::of(&value) {
                 None => latest.put(&key, tstamp_secs, place, offset),

@@ -11,7 +11,7 @@ const C: &[u8] = b"\x02\x00\x01bc";
 
 fn read(dir: &Path) -> (Vec<(Vec<u8>, String)>, Vec<Fault>) {
     let dir = PartitionDir::open(dir).unwrap();
-    let latest = dir.load_latest();
+    let latest = dir.load_latest(&|| false).unwrap();
     let mut records = dir.records(&latest, None);
     let (mut versions, mut faults) = (Vec::new(), Vec::new());
     while let Some(event) = records.next_event() {
@@ -198,7 +198,7 @@ fn reading_goes_on_where_it_stopped() {
         file.save(dir.path()).unwrap();
     }
     let dir = PartitionDir::open(dir.path()).unwrap();
-    let latest = dir.load_latest();
+    let latest = dir.load_latest(&|| false).unwrap();
     let mut seen = Vec::new();
     let mut cursor = None;
     loop {
@@ -209,6 +209,29 @@ fn reading_goes_on_where_it_stopped() {
     }
     assert_eq!((seen.len(), latest.keys()), (30, 30));
     assert!(seen.is_sorted());
+}
+
+/// Loading is what takes longest before the first record of a large partition comes.
+#[test]
+fn loading_ends_early_when_it_is_told_to_stop() {
+    for hints in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = FileWriter::new(1);
+        for n in 0..1_000u32 {
+            file.put(10, format!("\x02\0\x01b{n}").as_bytes(), b"value");
+        }
+        let saved = if hints { file.save(dir.path()) } else { file.save_data(dir.path()) };
+        saved.unwrap();
+        let dir = PartitionDir::open(dir.path()).unwrap();
+        let asked = std::cell::Cell::new(0);
+        let stops = || {
+            asked.set(asked.get() + 1);
+            asked.get() > 100
+        };
+        assert!(dir.load_latest(&stops).is_none());
+        assert!(asked.get() <= 104, "{} records were looked at after the stop", asked.get() - 100);
+        assert_eq!(dir.load_latest(&|| false).unwrap().keys(), 1_000);
+    }
 }
 
 #[test]

@@ -48,6 +48,16 @@ pub fn pause_if_due() {
     }
 }
 
+/// Lets the calling thread sleep for a moment, about 70 µs, after it has worked for at least as
+/// long as a burst. Without it, a thread that is busy keeps its processor until the next tick of
+/// the scheduler, and whoever waits for the processor waits that long.
+#[expect(clippy::disallowed_methods, reason = "the pause is for the scheduler, and waits for nothing")]
+pub fn pause_after(worked: Duration) {
+    if worked >= BURST {
+        thread::sleep(PAUSE);
+    }
+}
+
 /// How often the calling thread has slept in [`pause_if_due`]; for tests of long work.
 pub fn pauses_of_this_thread() -> u64 {
     PAUSES.get()

@@ -99,7 +99,8 @@ impl<'a> Import<'a> {
 
     /// Reads what is left of one directory. Returns false if it was interrupted.
     fn read_dir(&mut self, dir: &PartitionDir) -> Result<bool, ImportError> {
-        let latest = dir.load_latest();
+        let interrupted = self.interrupted;
+        let Some(latest) = dir.load_latest(&|| interrupted.load(Ordering::Relaxed)) else { return Ok(false) };
         let mut records = dir.records(&latest, self.checkpoint.cursor(dir));
         let before = self.progress.bytes_done;
         let mut saved_at = records.bytes_done();

@@ -14,6 +14,7 @@ mod handoff_summary;
 mod listen;
 mod live_settings;
 pub mod lock;
+mod memory_return;
 pub mod open_files;
 mod opened;
 mod partition_admin;
@@ -117,6 +118,7 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     watchdog.set_limit(settings.shutdown_timeout.saturating_add(watchdog::CLOSE_LIMIT));
     let limited = log.clone();
     runtime.spawn(async move { limited.limit_rates().await });
+    runtime.spawn(memory_return::give_back());
     if let Some(certificates) = certificates {
         runtime.spawn(certificates::watch_expiry(certificates));
     }

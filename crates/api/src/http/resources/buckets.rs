@@ -81,7 +81,8 @@ impl Resource for Buckets<'_> {
 
     async fn answer(&mut self, _offer: usize) -> Reply {
         let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
-        match self.ctx.kv.list_buckets(&self.bucket_type, Some(self.timeout)) {
+        let list = self.ctx.kv.list_buckets(&self.bucket_type, Some(self.timeout));
+        match list.map(|list| list.in_group(self.request.tenant().group)) {
             Err(error) => error_status::reply_for(&error, RequestKind::Other),
             Ok(list) if class == JobClass::ListBuckets => listing::document(list, "buckets", "").await,
             Ok(list) => listing::documents(list, "buckets", None),

@@ -133,7 +133,8 @@ impl Resource for Index<'_> {
         let Some(Query { query, with_terms, is_streamed, timeout }) = self.asked.take() else {
             return reply::json(StatusCode::OK, "{\"keys\":[]}");
         };
-        match self.ctx.kv.query(query, timeout) {
+        let found = self.ctx.kv.query(query, timeout);
+        match found.map(|results| results.in_group(self.request.tenant().group)) {
             Err(error) => error_status::reply_for(&error, RequestKind::Other),
             Ok(results) if is_streamed => parts(results, with_terms),
             Ok(results) => document(results, with_terms).await,

@@ -93,7 +93,7 @@ impl Resource for Keys<'_> {
     async fn answer(&mut self, _offer: usize) -> Reply {
         let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
         let list = match self.ctx.kv.list_keys(&self.bucket, Some(self.timeout)) {
-            Ok(list) => list,
+            Ok(list) => list.in_group(self.request.tenant().group),
             Err(error) => return error_status::reply_for(&error, RequestKind::Other),
         };
         let props = self.props_member();

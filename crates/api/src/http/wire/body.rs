@@ -4,24 +4,21 @@ use super::chunked::{ChunkDecoder, ChunkError, Progress};
 use super::close_reason::CloseReason;
 use super::framing::Framing;
 use super::input::Input;
+use crate::bulk::{STEP_BYTES, give_way, in_turns, move_to_larger};
 use crate::http::context::HttpLimits;
 use crate::memory::{Account, Lease, OutOfMemory};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::future::poll_immediate;
 use http::StatusCode;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::pin;
+use std::{io, mem};
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
 
 /// The largest memory that is allocated for a body at first, in bytes. A client need not send the
 /// length that it announces.
 const ROOM_BYTES: usize = 32 << 10;
-
-/// The highest number of bytes of a body that one read takes. A client that sends quickly must not
-/// occupy the thread.
-const READ_BYTES_MAX: usize = 1 << 20;
 
 /// Why a body was not read.
 #[derive(Debug)]
@@ -72,10 +69,10 @@ pub async fn read<'a>(
                 // Most bodies arrive together with their head. They are not copied.
                 input.bytes.split_to(length).freeze()
             } else {
-                read_length(length, input, limits, account, &mut lease).await?
+                in_turns(account.tenant(), read_length(length, input, limits, account, &mut lease)).await?
             }
         }
-        Framing::Chunked => read_chunks(input, limits, account, &mut lease).await?,
+        Framing::Chunked => in_turns(account.tenant(), read_chunks(input, limits, account, &mut lease)).await?,
     };
     account.serves_peer();
     Ok((body, lease))
@@ -104,11 +101,9 @@ async fn read_length(
             }
             grow(&mut body, capacity, account, lease).await?;
         }
-        let room = (body.capacity() - body.len()).min(length - body.len()).min(READ_BYTES_MAX);
-        let come = pace.keep(input.half.read_buf(&mut (&mut body).limit(room))).await?;
-        if come == READ_BYTES_MAX {
-            tokio::task::yield_now().await;
-        }
+        let room = (body.capacity() - body.len()).min(length - body.len()).min(STEP_BYTES);
+        pace.keep(input.half.read_buf(&mut (&mut body).limit(room))).await?;
+        give_way().await;
     }
     Ok(body.into())
 }
@@ -124,7 +119,7 @@ async fn grow(
     // The old memory is released only after its bytes were moved to the new memory, so both are
     // counted.
     lease.resize((body.capacity() + capacity) as u64).await?;
-    body.reserve_exact(capacity - body.len());
+    *body = move_to_larger(mem::take(body), capacity).await;
     lease.resize(capacity as u64).await
 }
 
@@ -150,6 +145,7 @@ async fn read_chunks(
             return Ok(body.freeze());
         }
         pace.keep(poll_fn(|cx| input.poll_fill(cx))).await?;
+        give_way().await;
     }
 }
 

@@ -13,6 +13,7 @@ use super::head::{Head, HeadError, HeadParser};
 use super::headers::{Headers, name};
 use super::input::Input;
 use super::output::Output;
+use crate::bulk::{give_way, in_turns};
 use crate::http::context::HttpContext;
 use crate::http::reply::{Reply, ReplyBody, Stream};
 use crate::http::request::Request;
@@ -42,7 +43,7 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a connection until one side ends it.
 pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext>, stop: Stop) {
-    let account = Arc::new(ctx.memory.open_account());
+    let account = Arc::new(ctx.memory.open_account().of_address(peer.ip()));
     let (end, is_stopping) = {
         let limits = &ctx.limits;
         let (read, write) = stream.split();
@@ -250,7 +251,9 @@ impl Connection<'_> {
         if may_have_body && !is_head {
             match body {
                 ReplyBody::Whole(bytes) => self.output.add(bytes).await?,
-                ReplyBody::Stream(parts) => self.send_parts(parts, extent == Extent::Chunked).await?,
+                ReplyBody::Stream(parts) => {
+                    in_turns(self.account.tenant(), self.send_parts(parts, extent == Extent::Chunked)).await?;
+                }
             }
         } else {
             self.output.flush_if_full().await?;
@@ -265,6 +268,7 @@ impl Connection<'_> {
     /// Sends a body that is produced while it is sent, as fast as the client reads it.
     async fn send_parts(&mut self, mut parts: Stream, chunked: bool) -> Result<(), CloseReason> {
         while let Some(part) = self.next_part(&mut parts).await? {
+            give_way().await;
             match part {
                 Ok(bytes) => self.send_part(bytes, chunked).await?,
                 Err(aborted) => {

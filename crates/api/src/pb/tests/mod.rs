@@ -24,7 +24,6 @@ use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_storage::fs::RealFs;
 use ombak_storage::{BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, SyncStrategy};
 use prost::{Message, Name};
-use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +111,10 @@ impl Node {
         let (served, peer) = listener.accept().await.unwrap();
         stream.write_all(requests).await.unwrap();
         let ctx = self.ctx.clone();
-        tokio::spawn(async move { connection::serve(served, peer, &ctx, pending()).await });
+        tokio::spawn(async move {
+            let (_stop, shutdown) = watch::channel(false);
+            connection::serve(served, peer, &ctx, &shutdown).await;
+        });
         Wire { stream, inbox: BytesMut::new() }
     }
 

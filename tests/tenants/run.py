@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Runs a short form of each attack of this folder. `--long` runs them as `make soak-tenants` does."""
+import sys
+import traceback
+
+import tenants
+from read_ranges import ReadRanges
+from stalled_uploads import StalledUploads
+from stop_beside import StopBeside
+from unread_listings import UnreadListings
+from unread_ranges import UnreadRanges
+
+ATTACKS = [(UnreadRanges, "bitcask"), (ReadRanges, "bitcask"), (UnreadListings, "bitcask"), (StalledUploads, "bitcask"),
+           (StopBeside, "leveled"), (StopBeside, "leveldb")]
+
+
+def main():
+    scale, seconds = (5, 10) if "--long" in sys.argv[1:] else (1, 1)
+    passed = failed = 0
+    for attack, backend in ATTACKS:
+        try:
+            attack(scale, backend).run(seconds)
+            passed += 1
+        except tenants.Failed as why:
+            failed += 1
+            print(f"FAILED {attack.name}: {why}", flush=True)
+        except Exception:
+            failed += 1
+            print(f"FAILED {attack.name}: {traceback.format_exc()}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
