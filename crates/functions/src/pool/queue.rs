@@ -15,7 +15,7 @@ struct Share<T> {
 }
 
 /// The work of a lane. An owner without any is not in it.
-pub(super) struct FairQueue<T> {
+pub(super) struct OwnerQueue<T> {
     /// The owner whose turn was last at the end.
     shares: VecDeque<Share<T>>,
     waiting: usize,
@@ -26,7 +26,7 @@ pub(super) struct FairQueue<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
-impl<T> FairQueue<T> {
+impl<T> OwnerQueue<T> {
     pub(super) const fn new(waiting_max: usize) -> Self {
         Self { shares: VecDeque::new(), waiting: 0, waiting_max }
     }
@@ -122,15 +122,15 @@ mod tests {
         Owner::new(name)
     }
 
-    fn queue(waiting_max: usize, work: &[(&str, u32)]) -> FairQueue<u32> {
-        let mut queue = FairQueue::new(waiting_max);
+    fn queue(waiting_max: usize, work: &[(&str, u32)]) -> OwnerQueue<u32> {
+        let mut queue = OwnerQueue::new(waiting_max);
         for (name, number) in work {
             assert_eq!(queue.push(&owner(name), *number), Ok(None));
         }
         queue
     }
 
-    fn popped(queue: &mut FairQueue<u32>, running_max: usize) -> Vec<u32> {
+    fn popped(queue: &mut OwnerQueue<u32>, running_max: usize) -> Vec<u32> {
         std::iter::from_fn(|| queue.pop(running_max)).collect()
     }
 

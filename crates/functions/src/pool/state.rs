@@ -1,7 +1,7 @@
 //! What waits in each lane, and which threads there are. What happens in a lane happens under its
 //! lock.
 
-use super::queue::{FairQueue, Full};
+use super::queue::{Full, OwnerQueue};
 use super::running::Ended;
 use super::{LaneCounts, Running, Shared, Work};
 use crate::{FunctionError, Lane, PoolConfig};
@@ -24,7 +24,7 @@ impl LaneOfPool {
         let state = LaneState {
             size: config.threads(lane),
             is_of_jobs: lane.is_of_jobs(),
-            waiting: FairQueue::new(config.waiting_max),
+            waiting: OwnerQueue::new(config.waiting_max),
             threads: Vec::new(),
             idle: 0,
             slow: 0,
@@ -44,7 +44,7 @@ pub(super) struct LaneState {
     /// How many threads there are without slow work, and how much work of one owner runs at most.
     size: usize,
     is_of_jobs: bool,
-    pub(super) waiting: FairQueue<Work>,
+    pub(super) waiting: OwnerQueue<Work>,
     pub(super) threads: Vec<Arc<Running>>,
     /// How many threads wait for work.
     pub(super) idle: usize,
