@@ -246,10 +246,11 @@ def check(holds, what):
 # The usual limits, within which others are served again some seconds after an attack. They are wide,
 # because machines that run the tests do other work beside them.
 SETTLE_SECONDS = 5
-ONE_KEY_SECONDS_MAX = 2
+SETTLED_MS_MAX = 50
+ONE_KEY_SECONDS_MAX = 5
 # A request takes a tenth of a millisecond. Processes that want the processor take turns of some
 # milliseconds, and an attack in the same machine is such a process.
-BESIDE_MS_MAX = 150
+BESIDE_MS_MAX = 500
 
 
 class Attack:
@@ -312,7 +313,7 @@ class Attack:
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
             now = victim.watch(0.5)
-            if all(then.share(0.9) <= 3 * was.p99_ms for was, then in zip(before, now)):
+            if all(then.share(0.9) <= max(3 * was.p99_ms, SETTLED_MS_MAX) for was, then in zip(before, now)):
                 return
             check(time.monotonic() < deadline, f"{SETTLE_SECONDS} s after the attack: {now[0]}; {now[1]}; before: {before[0]}")
 
