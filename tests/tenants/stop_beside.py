@@ -6,7 +6,7 @@ import time
 import tenants
 from node import Node
 
-STOP_SECONDS_MAX = 6
+STOP_SECONDS_MAX = 12
 WRITERS = 8
 BATCH = 20
 

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tokio::task::yield_now;
 
@@ -33,7 +33,8 @@ thread_local! {
     static TURN_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Does bulk work of a connection in turns. Work within such work has the same turn.
+/// Does bulk work of a connection in turns. Work within such work has the same turn. Whoever awaits
+/// it must poll it whenever it is woken: nobody else has a turn between its wake and its poll.
 pub(crate) async fn in_turns<F: Future>(tenant: Tenant, work: F) -> F::Output {
     let mut place = Place { turns: TURNS.with(Arc::clone), waits: None };
     let mut work = pin!(work);
@@ -103,11 +104,19 @@ impl Turns {
         Some((ticket, waiter))
     }
 
-    /// Ends a turn, and gives the next one.
-    fn hand_on(&self, tenant: Tenant, took: Duration) {
+    /// Ends a turn. The next one begins after the runtime has looked at its sockets: it wakes who
+    /// yields only then. So what has arrived is answered before, and whatever bulk work was woken
+    /// meanwhile is in the queue when the next is chosen.
+    fn end(self: &Arc<Self>, tenant: Tenant, took: Duration) {
+        self.0.lock().waiting.charge(tenant, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        let then = Waker::from(Arc::clone(self));
+        let _ = pin!(yield_now()).poll(&mut Context::from_waker(&then));
+    }
+
+    /// Gives the turn to whoever has had the least, if anybody waits.
+    fn give_next(&self) {
         let next = {
             let mut line = self.0.lock();
-            line.waiting.charge(tenant, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
             let next = line.waiting.pop();
             line.is_taken = next.is_some();
             next
@@ -118,9 +127,13 @@ impl Turns {
             state.has_turn = true;
             state.waker.clone()
         };
-        // The runtime wakes who yields after it has looked at its sockets. So what has arrived is
-        // answered before the next turn.
-        let _ = pin!(yield_now()).poll(&mut Context::from_waker(&waker));
+        waker.wake();
+    }
+}
+
+impl Wake for Turns {
+    fn wake(self: Arc<Self>) {
+        self.give_next();
     }
 }
 
@@ -152,14 +165,14 @@ impl Drop for Place {
         let Some((ticket, waiter)) = self.waits.take() else { return };
         let had_not_come = self.turns.0.lock().waiting.remove(&ticket).is_some();
         if !had_not_come && waiter.state.lock().has_turn {
-            self.turns.hand_on(Tenant::default(), Duration::ZERO);
+            self.turns.give_next();
         }
     }
 }
 
 /// A turn that is under way; it ends also if the work panics.
 struct Running<'a> {
-    turns: &'a Turns,
+    turns: &'a Arc<Turns>,
     tenant: Tenant,
     began: Instant,
 }
@@ -168,7 +181,7 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         TURN_BEGAN.set(None);
         let took = self.began.elapsed();
-        self.turns.hand_on(self.tenant, took);
+        self.turns.end(self.tenant, took);
         // Others that want the processor have it now, and not only at the scheduler's next tick:
         // clients on this machine, and the other threads of the node.
         pause_after(took);
@@ -243,7 +256,7 @@ mod tests {
             }
             tokio::io::AsyncWriteExt::write_all(&mut client, b"get").await.unwrap();
             let sent = log.borrow().len();
-            let turns_between = request.await.unwrap() - sent;
+            let turns_between = request.await.unwrap().saturating_sub(sent);
             assert!(turns_between <= 2, "{turns_between}");
             bulk.into_iter().for_each(|task| task.abort());
         });

@@ -11,8 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Entries about tenants that do not wait are dropped beyond this number, as far as they say
-/// nothing.
+/// How many members of a group, and how many groups, the queue remembers what they have had of.
 const REMEMBERED_MAX: usize = 1_024;
 
 /// Who gets a share.
@@ -40,9 +39,19 @@ impl Had {
         let had = self.of(party).saturating_add(cost);
         self.above_floor.insert(party, had);
         if self.above_floor.len() > REMEMBERED_MAX {
-            let floor = self.floor;
-            self.above_floor.retain(|_, had| *had > floor);
+            self.forget_half();
         }
+    }
+
+    /// Raises the floor, so that the half that has had less counts the same from now on. Otherwise
+    /// parties that come once each would stay above a floor that does not rise.
+    fn forget_half(&mut self) {
+        let mut all: Vec<u64> = self.above_floor.values().copied().collect();
+        let middle = all.len() / 2;
+        let (_, median, _) = all.select_nth_unstable(middle);
+        self.floor = self.floor.max(*median);
+        let floor = self.floor;
+        self.above_floor.retain(|_, had| *had > floor);
     }
 
     fn served(&mut self, had: u64) {
@@ -55,6 +64,8 @@ struct Group<T> {
     /// By what the member had had when it came, and in the order of coming.
     waiting: BTreeMap<(u64, u64), (u64, T)>,
     had: Had,
+    /// What the group had had when it took its place in the order, if somebody waits.
+    place: Option<u64>,
 }
 
 /// The place of an entry that waits.
@@ -62,6 +73,12 @@ struct Group<T> {
 pub struct Ticket {
     group: u64,
     place: (u64, u64),
+}
+
+impl<T> Default for Group<T> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), had: Had::default(), place: None }
+    }
 }
 
 /// A queue of entries of tenants. Its owner bounds it.
@@ -84,13 +101,13 @@ impl<T> Default for FairQueue<T> {
 impl<T> FairQueue<T> {
     /// Adds an entry of a tenant. Returns its ticket.
     pub fn push(&mut self, tenant: Tenant, entry: T) -> Ticket {
-        let place = (self.had.of(tenant.group), tenant.group);
-        let group =
-            self.groups.entry(tenant.group).or_insert_with(|| Group { waiting: BTreeMap::new(), had: Had::default() });
+        let group_had = self.had.of(tenant.group);
+        let group = self.groups.entry(tenant.group).or_default();
+        let place = *group.place.get_or_insert(group_had);
         let had = group.had.of(tenant.member);
         let ticket = Ticket { group: tenant.group, place: (had, self.entries) };
         group.waiting.insert(ticket.place, (tenant.member, entry));
-        self.order.insert(place);
+        self.order.insert((place, tenant.group));
         self.entries += 1;
         self.length += 1;
         ticket
@@ -100,8 +117,10 @@ impl<T> FairQueue<T> {
     pub fn remove(&mut self, ticket: &Ticket) -> Option<T> {
         let group = self.groups.get_mut(&ticket.group)?;
         let (_, entry) = group.waiting.remove(&ticket.place)?;
-        if group.waiting.is_empty() {
-            self.order.remove(&(self.had.of(ticket.group), ticket.group));
+        if group.waiting.is_empty()
+            && let Some(place) = group.place.take()
+        {
+            self.order.remove(&(place, ticket.group));
         }
         self.length -= 1;
         Some(entry)
@@ -114,7 +133,9 @@ impl<T> FairQueue<T> {
         let group = self.groups.get_mut(&number)?;
         let ((had, _), (member, entry)) = group.waiting.pop_first()?;
         group.had.served(had);
-        if !group.waiting.is_empty() {
+        if group.waiting.is_empty() {
+            group.place = None;
+        } else {
             self.order.insert(place);
         }
         self.length -= 1;
@@ -123,17 +144,18 @@ impl<T> FairQueue<T> {
 
     /// Counts what a tenant has had, in any unit, the same for all.
     pub fn charge(&mut self, tenant: Tenant, cost: u64) {
-        let before = (self.had.of(tenant.group), tenant.group);
         self.had.charge(tenant.group, cost);
-        if self.order.remove(&before) {
-            self.order.insert((self.had.of(tenant.group), tenant.group));
-        }
         if let Some(group) = self.groups.get_mut(&tenant.group) {
             group.had.charge(tenant.member, cost);
+            if let Some(place) = &mut group.place {
+                self.order.remove(&(*place, tenant.group));
+                *place = self.had.of(tenant.group);
+                self.order.insert((*place, tenant.group));
+            }
         }
         if self.groups.len() > REMEMBERED_MAX {
             let had = &self.had;
-            self.groups.retain(|number, group| !group.waiting.is_empty() || had.of(*number) > had.floor);
+            self.groups.retain(|number, group| group.place.is_some() || had.above_floor.contains_key(number));
         }
     }
 
@@ -172,7 +194,7 @@ mod tests {
     #[test]
     fn a_group_gains_nothing_by_having_many_members() {
         let mut queue = FairQueue::default();
-        (0..50).for_each(|member| queue.push(tenant(1, member), ()));
+        (0..50).for_each(|member| drop(queue.push(tenant(1, member), ())));
         queue.push(tenant(2, 0), ());
         let had = serve(&mut queue, 1_000);
         assert_eq!(had[&tenant(2, 0)], 500);
@@ -183,7 +205,7 @@ mod tests {
     #[test]
     fn who_comes_late_comes_next_and_has_not_saved_up_turns() {
         let mut queue = FairQueue::default();
-        (0..50).for_each(|member| queue.push(tenant(1, member), ()));
+        (0..50).for_each(|member| drop(queue.push(tenant(1, member), ())));
         serve(&mut queue, 50_000);
         for late in [tenant(1, 99), tenant(2, 99)] {
             queue.push(late, ());
@@ -225,7 +247,7 @@ mod tests {
                 queue.charge(tenant, 1);
             }
         }
-        assert!(queue.groups.len() <= REMEMBERED_MAX + 1);
+        assert!(queue.groups.len() <= REMEMBERED_MAX + 1, "{}", queue.groups.len());
         assert!(queue.had.above_floor.len() <= REMEMBERED_MAX + 1);
         assert!(queue.groups[&u64::MAX].had.above_floor.len() <= REMEMBERED_MAX + 1);
     }
