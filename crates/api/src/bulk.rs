@@ -33,7 +33,8 @@ thread_local! {
     static TURN_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Does bulk work of a connection in turns. Work within such work has the same turn.
+/// Does bulk work of a connection in turns. Work within such work has the same turn. Whoever awaits
+/// it must poll it whenever it is woken: nobody else has a turn between its wake and its poll.
 pub(crate) async fn in_turns<F: Future>(tenant: Tenant, work: F) -> F::Output {
     let mut place = Place { turns: TURNS.with(Arc::clone), waits: None };
     let mut work = pin!(work);

@@ -7,7 +7,6 @@ use super::reply::{self, Reply};
 use super::request::Request;
 use super::resources::object;
 use super::wire::client_end::ClientEnd;
-use crate::bulk::in_turns;
 use http::StatusCode;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -34,7 +33,6 @@ pub async fn respond(ctx: &Arc<HttpContext>, peer: IpAddr, client: ClientEnd<'_>
     if !path.ends_with_client {
         return running.await;
     }
-    let running = in_turns(request.tenant(), running);
     // If the client closes the connection, its listing or query is abandoned.
     tokio::select! {
         biased;
