@@ -119,42 +119,42 @@ pub(super) fn open_operation(
 
 /// Decodes a message that may take more memory than usual, which the lease has afterwards, and asks
 /// the gate.
-async fn open_large<M: Request + 'static>(exchange: &Exchange<'_, '_>, lease: &mut Lease<'_>) -> Result<M, Failure> {
-    let body = &exchange.frame.body;
+async fn open_large<M: Request + 'static>(ctx: &PbContext, frame: &Frame, lease: &mut Lease<'_>) -> Result<M, Failure> {
+    let body = &frame.body;
     let (bytes, bytes_max) = (decoded_bytes::<M>(body), DecodeBudget::bytes_for(body.len()));
     if bytes > bytes_max {
-        return Err(message::too_much_memory(exchange.frame, bytes_max).into());
+        return Err(message::too_much_memory(frame, bytes_max).into());
     }
     lease.resize(bytes as u64).await?;
     if body.len() <= IN_PLACE_BYTES_MAX {
-        return Ok(open(exchange)?);
+        return Ok(open(ctx, frame)?);
     }
     let body = body.clone();
-    let request: M = exchange.ctx.kv.offload(move || message::decode(&body)).await??;
-    gate::permit(exchange.ctx, request.access())?;
+    let request: M = ctx.kv.offload(move || message::decode(&body)).await??;
+    gate::permit(ctx, request.access())?;
     Ok(request)
 }
 
 /// Decodes a message and asks the gate.
-fn open<M: Request>(exchange: &Exchange<'_, '_>) -> Result<M, Refusal> {
-    let request: M = message::decode(&exchange.frame.body)?;
-    gate::permit(exchange.ctx, request.access())?;
+fn open<M: Request>(ctx: &PbContext, frame: &Frame) -> Result<M, Refusal> {
+    let request: M = message::decode(&frame.body)?;
+    gate::permit(ctx, request.access())?;
     Ok(request)
 }
 
 fn serve_immediate<M: Immediate>(exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    open::<M>(exchange)?.serve(exchange)
+    open::<M>(exchange.ctx, exchange.frame)?.serve(exchange)
 }
 
 fn serve_streaming<'a, M: Streaming + 'static>(exchange: Exchange<'a, '_>) -> BoxFuture<'a, Result<(), Failure>> {
     if exchange.frame.body.len() > SMALL_MESSAGE_BYTES {
         return Box::pin(async move {
             let mut lease = exchange.writer.lease();
-            let request = open_large::<M>(&exchange, &mut lease).await?;
+            let request = open_large::<M>(exchange.ctx, exchange.frame, &mut lease).await?;
             request.serve(exchange).await
         });
     }
-    match open::<M>(&exchange) {
+    match open::<M>(exchange.ctx, exchange.frame) {
         Ok(request) => Box::pin(request.serve(exchange)),
         Err(refusal) => ready(Err(Failure::Refused(refusal))).boxed(),
     }
