@@ -140,7 +140,11 @@ impl NamesRun {
     }
 
     fn ask(&mut self, parts: Vec<PlannedPart>) {
-        for PlannedPart { node, homes } in parts {
+        for PlannedPart { node, mut homes } in parts {
+            // Listings begin with different stores, because each store has a bounded number of
+            // snapshots.
+            let turn = self.planner.seed % (homes.len().max(1) as u64);
+            homes.rotate_left(turn as usize);
             let request = self.planner.request(self.question.clone(), homes.clone());
             self.answers.push(NodeAnswer::new(&self.planner, node, request).piece(homes));
         }

@@ -27,7 +27,7 @@ pub(crate) struct PlannedPart {
 pub(crate) struct Planner {
     pub(super) engine: Arc<Engine>,
     placement: Arc<Placement>,
-    seed: u64,
+    pub(super) seed: u64,
     begun: UnixMicros,
     pub(super) deadline: Option<Instant>,
     /// Who failed in which home partition, as it was then.

@@ -4,10 +4,12 @@ use super::kv::Kv;
 use crate::coverage::{EntriesRun, NamesRun, Planner};
 use crate::engine::check_bucket;
 use crate::listing::{ListWalk, Listing, Walk};
+use crate::partition::Partition;
 use crate::query::{IndexQuery, Matches, QueryResults, QueryWalk};
 use crate::replica::CoverageQuestion;
 use bytes::Bytes;
 use ombak_types::{Bucket, Error};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Kv {
@@ -18,8 +20,7 @@ impl Kv {
         let n = self.engine.buckets.props(bucket)?.n_val;
         self.list(timeout, || {
             let Some(planner) = self.planner(timeout)? else {
-                let partitions = self.engine.partitions().all_open().collect();
-                return Ok(Walk::Local(ListWalk::over_keys(partitions, bucket, self.engine.now())));
+                return Ok(Walk::Local(ListWalk::over_keys(self.all_partitions(), bucket, self.engine.now())));
             };
             let run = NamesRun::over_keys(planner, CoverageQuestion::Keys(bucket.clone()), n)?;
             Ok(Walk::Cluster(Box::new(run)))
@@ -35,7 +36,7 @@ impl Kv {
         self.engine.buckets.type_map(bucket_type)?;
         self.list(timeout, || {
             let Some(planner) = self.planner(timeout)? else {
-                let partitions = self.engine.partitions().all_open().collect();
+                let partitions = self.all_partitions();
                 return Ok(Walk::Local(ListWalk::over_buckets(partitions, bucket_type, self.engine.now())));
             };
             let classes = self.engine.buckets.snapshot().n_vals(bucket_type);
@@ -65,6 +66,16 @@ impl Kv {
             return Ok(Matches::Local(QueryWalk::new(partitions, query, self.engine.now())));
         };
         Ok(Matches::Cluster(Box::new(EntriesRun::new(planner, query, n)?)))
+    }
+
+    /// All partitions. Each listing begins with another one: a listing holds a snapshot of one store
+    /// at a time, and a store has a bounded number of them. Listings whose clients do not read would
+    /// otherwise all hold snapshots of the first store.
+    fn all_partitions(&self) -> Vec<Arc<Partition>> {
+        let mut partitions: Vec<_> = self.engine.partitions().all_open().collect();
+        let turn = self.engine.listing_tenant(0).member % (partitions.len().max(1) as u64);
+        partitions.rotate_left(turn as usize);
+        partitions
     }
 
     fn list(&self, timeout: Option<Duration>, walk: impl FnOnce() -> Result<Walk, Error>) -> Result<Listing, Error> {
