@@ -68,9 +68,9 @@ impl Kv {
         Ok(Matches::Cluster(Box::new(EntriesRun::new(planner, query, n)?)))
     }
 
-    /// All partitions. Each listing begins with another one: a listing holds a snapshot of one store
-    /// at a time, and a store has a bounded number of them. Listings whose clients do not read would
-    /// otherwise all hold snapshots of the first store.
+    /// All partitions. Each listing begins with another one: a listing holds a snapshot of one
+    /// store at a time, and a store has a bounded number of them. Listings whose clients do not
+    /// read would otherwise all hold snapshots of the first store.
     fn all_partitions(&self) -> Vec<Arc<Partition>> {
         let mut partitions: Vec<_> = self.engine.partitions().all_open().collect();
         let turn = self.engine.listing_tenant(0).member % (partitions.len().max(1) as u64);

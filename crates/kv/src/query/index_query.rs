@@ -6,8 +6,8 @@ use regex::bytes::{Regex, RegexBuilder};
 use std::ops::Bound;
 use std::time::Duration;
 
-/// The maximum size of a compiled pattern in bytes. The time to match a text can grow with the product
-/// of both sizes, and nothing interrupts it: it is about a second for the longest key.
+/// The maximum size of a compiled pattern in bytes. The time to match a text can grow with the
+/// product of both sizes, and nothing interrupts it: it is about a second for the longest key.
 const PATTERN_BYTES_MAX: usize = 128 << 10;
 
 /// Compiles the pattern of a query. It matches bytes and not characters, because Riak treats terms

@@ -31,8 +31,8 @@ pub async fn give_back() {
     }
 }
 
-/// Makes the allocator give back what has been free for a second. This takes about 0.2 ms. A call of
-/// the allocator's function for it would need `unsafe`.
+/// Makes the allocator give back what has been free for a second. This takes about 0.2 ms. A call
+/// of the allocator's function for it would need `unsafe`.
 fn round() {
     for _ in 0..ALLOCATIONS {
         drop(black_box(Vec::<u8>::with_capacity(ALLOCATION_BYTES)));
