@@ -5,7 +5,7 @@
 mod support;
 
 use bytes::Bytes;
-use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig};
+use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig, WorkerProgram, serve};
 use ombak_jobs::{
     JobFunctions, JobsConfig, PartAnswer, PartClient, PartError, PartNodes, PartRequest, PartWork, PhaseOfPart,
 };
@@ -25,6 +25,18 @@ use tokio::task::JoinHandle;
 
 /// As many as a node works on for others (`PIECES_MAX` of the service).
 const PIECES_MAX: usize = 1024;
+
+/// The process of functions in these tests: this test program, which runs only this test.
+#[test]
+fn function_worker() {
+    if WorkerProgram::is_this_process() {
+        serve();
+    }
+}
+
+fn program() -> WorkerProgram {
+    WorkerProgram::this(&["--exact", "function_worker"]).unwrap()
+}
 
 /// Stands before the threads for jobs of a node.
 #[derive(Default)]
@@ -410,7 +422,7 @@ async fn a_job_does_not_ask_a_replica_that_is_known_to_have_missed_writes() {
 async fn all_nodes_forget_a_job_when_its_owner_leaves_it() {
     let pools = Mutex::new(Vec::new());
     let cluster = Cluster::configured(3, |parts| {
-        let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default());
+        let pool = FunctionPool::new(Arc::new(TokioRuntime), PoolConfig::default(), program());
         let catalogue = Catalogue::new(Arc::new(NothingRegistered), Vec::new(), false);
         pools.lock().push(pool.clone());
         let functions = Some(JobFunctions { pool, catalogue });
