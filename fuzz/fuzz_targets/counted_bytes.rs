@@ -1,4 +1,5 @@
-//! What decoders of JSON, of Erlang's terms and of jobs count is never less than what they allocate.
+//! What decoders of JSON, of Erlang's terms and of jobs count is never less than what they
+//! allocate.
 
 #![no_main]
 

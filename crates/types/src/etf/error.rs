@@ -18,7 +18,8 @@ pub enum EtfError {
     /// A kind of term that stored data never holds, or an invalid tag.
     #[error("unknown tag {0}")]
     UnknownTag(u8),
-    /// Lists and tuples nest deeper than [`super::Limits::depth_max`], which is usually [`DEPTH_MAX`].
+    /// Lists and tuples nest deeper than [`super::Limits::depth_max`], which is usually
+    /// [`DEPTH_MAX`].
     #[error("nested deeper than {DEPTH_MAX}")]
     TooDeep,
     /// There are more terms than [`super::Limits::terms_max`].
