@@ -125,8 +125,8 @@ impl LocalAnswer {
             }
             let first = walk.take();
             let others = homes.iter().skip(usize::from(first.is_some())).take(HOMES_MAX);
-            let others = others.map(|home| self.walk_over(home.home).map(Box::new));
-            let walks = first.map(Ok).into_iter().chain(others).collect::<Result<Vec<_>, Error>>()?;
+            let others = others.map(|home| self.walk_over(home.home));
+            let walks = first.map(|walk| Ok(*walk)).into_iter().chain(others).collect::<Result<Vec<_>, Error>>()?;
             let numbers: Vec<u32> = homes.iter().take(walks.len()).map(|home| home.home).collect();
             let step = self.pool.run_until(self.request.deadline, move || walk_on(walks, &numbers)).await??;
             // The walks read snapshots. What was full when a snapshot was taken is complete.
@@ -189,11 +189,11 @@ impl LocalAnswer {
 }
 
 /// Goes over home partitions until there are names, or enough work was done for one step.
-fn walk_on(walks: Vec<Box<ListWalk>>, homes: &[u32]) -> Result<Step, StorageError> {
+fn walk_on(walks: Vec<ListWalk>, homes: &[u32]) -> Result<Step, StorageError> {
     let (mut done, mut budget) = (Vec::new(), ENTRIES_MAX);
     for (mut walk, home) in walks.into_iter().zip(homes) {
         match walk.next_batch(&mut budget)? {
-            Some(names) => return Ok(Step { done, names, walk: Some(walk) }),
+            Some(names) => return Ok(Step { done, names, walk: Some(Box::new(walk)) }),
             None => done.push(*home),
         }
     }
