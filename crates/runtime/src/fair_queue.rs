@@ -194,7 +194,9 @@ mod tests {
     #[test]
     fn a_group_gains_nothing_by_having_many_members() {
         let mut queue = FairQueue::default();
-        (0..50).for_each(|member| drop(queue.push(tenant(1, member), ())));
+        for member in 0..50 {
+            queue.push(tenant(1, member), ());
+        }
         queue.push(tenant(2, 0), ());
         let had = serve(&mut queue, 1_000);
         assert_eq!(had[&tenant(2, 0)], 500);
@@ -205,7 +207,9 @@ mod tests {
     #[test]
     fn who_comes_late_comes_next_and_has_not_saved_up_turns() {
         let mut queue = FairQueue::default();
-        (0..50).for_each(|member| drop(queue.push(tenant(1, member), ())));
+        for member in 0..50 {
+            queue.push(tenant(1, member), ());
+        }
         serve(&mut queue, 50_000);
         for late in [tenant(1, 99), tenant(2, 99)] {
             queue.push(late, ());
