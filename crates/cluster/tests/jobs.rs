@@ -5,7 +5,7 @@
 mod support;
 
 use bytes::Bytes;
-use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig, WorkerProgram, serve};
+use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig};
 use ombak_jobs::{
     JobFunctions, JobsConfig, PartAnswer, PartClient, PartError, PartNodes, PartRequest, PartWork, PhaseOfPart,
 };
@@ -26,17 +26,7 @@ use tokio::task::JoinHandle;
 /// As many as a node works on for others (`PIECES_MAX` of the service).
 const PIECES_MAX: usize = 1024;
 
-/// The process of functions in these tests: this test program, which runs only this test.
-#[test]
-fn function_worker() {
-    if WorkerProgram::is_this_process() {
-        serve();
-    }
-}
-
-fn program() -> WorkerProgram {
-    WorkerProgram::this(&["--exact", "function_worker"]).unwrap()
-}
+ombak_functions::function_worker_of_tests!();
 
 /// Stands before the threads for jobs of a node.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use ombak_runtime::pause_if_due;
 use ombak_script::{ErrorKind, LINES_MAX, Log, PreCommit, ScriptError, list_result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracing::{info, warn};
+use tracing::info;
 
 /// How many bytes of arguments cross at once, if there are several calls.
 const BATCH_BYTES: usize = 64 << 10;
@@ -30,7 +30,6 @@ pub struct Calls<'a> {
     /// Why the work has ended whatever the last call gave: by a stop of the pool, by its deadline,
     /// or with its process. Then every further call fails, too.
     ended: Option<FunctionError>,
-    has_died: bool,
 }
 
 impl<'a> Calls<'a> {
@@ -40,7 +39,7 @@ impl<'a> Calls<'a> {
         running: &'a Running,
         deadline: Instant,
     ) -> Self {
-        Self { sessions, function, running, deadline, log: Log::default(), ended: None, has_died: false }
+        Self { sessions, function, running, deadline, log: Log::default(), ended: None }
     }
 
     /// Calls a map function. Returns the JSON text of the list that it gives for the object.
@@ -101,11 +100,6 @@ impl<'a> Calls<'a> {
         self.ended.take()
     }
 
-    /// Whether the process of the function ended by itself.
-    pub(crate) const fn has_died(&self) -> bool {
-        self.has_died
-    }
-
     /// Makes calls, and gives their results. Only the last one may be an error. No call begins
     /// after this time, except the first one.
     fn timed(&mut self, calls: &[&[&str]], time_max: Duration) -> Vec<Called> {
@@ -143,10 +137,6 @@ impl<'a> Calls<'a> {
             }
             Some(Err(_)) => {}
             _ => self.ended = None,
-        }
-        if let Some(FunctionError::Died(why)) = &self.ended {
-            self.has_died = true;
-            warn!(why, "the process of a function ended during a call");
         }
     }
 

@@ -12,7 +12,7 @@ const OVERDUE_MAX: Duration = Duration::from_secs(1);
 /// at most the time of a call and a second.
 pub fn check_program(worker: &WorkerProgram, program: &Program, limits: &Limits) -> Result<(), FunctionError> {
     let died = |why: crate::process::Died| FunctionError::Died(why.to_string());
-    let (mut child, _) = Child::start(worker, limits, false, 1, drop).map_err(died)?;
-    child.set_answer_time_max(limits.call_time_max + OVERDUE_MAX).map_err(died)?;
+    let answer_time_max = Some(limits.call_time_max + OVERDUE_MAX);
+    let (mut child, _) = Child::start(worker, limits, false, 1, answer_time_max, drop).map_err(died)?;
     Ok(child.open(1, program, limits.call_time_max).map_err(died)??)
 }

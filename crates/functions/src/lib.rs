@@ -43,6 +43,7 @@ mod function;
 mod owner;
 mod pool;
 mod process;
+mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 //! Tests of hooks with real functions.
 
 use crate::NodeHooks;
-use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions, WorkerProgram, serve};
+use ombak_functions::{Catalogue, FunctionPool, PoolConfig, Registered, RegisteredFunctions};
 use ombak_kv::hooks::{CommitHooks, HookedKey};
 use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_script::Limits;
@@ -51,17 +51,7 @@ var seen = 0;
 function twice(object) { seen++; if (seen > 1) throw 'seen before'; }
 "#;
 
-/// The process of functions in these tests: this test program, which runs only this test.
-#[test]
-fn function_worker() {
-    if WorkerProgram::is_this_process() {
-        serve();
-    }
-}
-
-fn program() -> WorkerProgram {
-    WorkerProgram::this(&["--exact", "tests::function_worker"]).unwrap()
-}
+ombak_functions::function_worker_of_tests!();
 
 fn hooks_with(config: PoolConfig, sources: Arc<Sources>) -> NodeHooks {
     let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);

@@ -2,20 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-/// The process of functions in these tests: this test program, which runs only this test.
-#[test]
-fn function_worker() {
-    if WorkerProgram::is_this_process() {
-        serve();
-    }
-}
-
-fn program() -> WorkerProgram {
-    WorkerProgram::this(&["--exact", "function_worker"]).unwrap()
-}
+ombak_functions::function_worker_of_tests!();
 
 use bytes::Bytes;
-use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig, WorkerProgram, serve};
+use ombak_functions::{Catalogue, FunctionPool, Lane, NothingRegistered, PoolConfig};
 use ombak_jobs::{JobFunctions, Jobs, JobsConfig, NoPartNodes};
 use ombak_kv::{Kv, KvConfig, PutOptions, PutRequest, head_terms};
 use ombak_mapreduce::{Failure, Job, to_json};

@@ -60,6 +60,7 @@ fn worst_shapes_in_terms_take_no_more_than_was_counted() {
         Term::Map(Vec::new()),
         Term::binary(b""),
         Term::binary(b"a"),
+        Term::binary(&[7; 1_000]),
         Term::ImproperList(vec![Term::Int(1)], Box::new(Term::Int(2))),
         Term::pair(key.clone(), Term::List(vec![Term::nil()])),
         key,

@@ -31,41 +31,37 @@ fn of_lane(lane: Lane, counts: LaneCounts) -> [Figure<'static>; 9] {
         help,
         number,
     };
-    let gauge = |number: usize| Number::Gauge(number as u64);
+    let gauge = |name, metric, help, number: usize| figure(name, metric, help, Number::Gauge(number as u64));
+    let total = |name, metric, help, number| figure(name, metric, help, Number::Total(number));
     [
-        figure("waiting", "functions_waiting", "Calls of functions in JavaScript that wait.", gauge(counts.waiting)),
-        figure("threads", "functions_threads", "Threads for functions, each with a process.", gauge(counts.threads)),
-        figure("busy", "functions_threads_busy", "Threads that run functions.", gauge(counts.busy)),
-        figure("slow", "functions_threads_slow", "Threads whose function has run for long.", gauge(counts.slow)),
-        figure(
+        gauge("waiting", "functions_waiting", "Calls of functions in JavaScript that wait.", counts.waiting),
+        gauge("threads", "functions_threads", "Threads for functions, each with a process.", counts.threads),
+        gauge("busy", "functions_threads_busy", "Threads that run functions.", counts.busy),
+        gauge("slow", "functions_threads_slow", "Threads whose function has run for long.", counts.slow),
+        total(
             "ended",
             "functions_ended_total",
             "Processes of functions ended because a call did not end in its time.",
-            Number::Total(counts.ended_total),
+            counts.ended_total,
         ),
-        figure(
+        total(
             "displaced",
             "functions_displaced_total",
             "Long calls of functions ended because others waited.",
-            Number::Total(counts.displaced_total),
+            counts.displaced_total,
         ),
-        figure(
-            "died",
-            "functions_died_total",
-            "Processes of functions that ended by themselves.",
-            Number::Total(counts.died_total),
-        ),
-        figure(
+        total("died", "functions_died_total", "Processes of functions that ended by themselves.", counts.died_total),
+        total(
             "refused",
             "functions_refused_total",
             "Calls of functions refused because too many waited.",
-            Number::Total(counts.refused_total),
+            counts.refused_total,
         ),
-        figure(
+        total(
             "late",
             "functions_late_total",
             "Calls of functions whose time was over before they began.",
-            Number::Total(counts.late_total),
+            counts.late_total,
         ),
     ]
 }

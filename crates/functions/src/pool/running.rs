@@ -6,6 +6,7 @@ use crate::{FunctionError, Owner};
 use ombak_script::Limits;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How a caller learns that its work will not be done.
@@ -25,6 +26,8 @@ pub(crate) enum Ended {
 /// What a thread of a pool is doing.
 pub(crate) struct Running {
     shared: Arc<Shared>,
+    /// The count of the lane.
+    died_total: Arc<AtomicU64>,
     now: Mutex<Now>,
 }
 
@@ -58,8 +61,8 @@ pub(super) struct Seen {
 }
 
 impl Running {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, now: Mutex::default() }
+    pub(super) fn new(shared: Arc<Shared>, died_total: Arc<AtomicU64>) -> Self {
+        Self { shared, died_total, now: Mutex::default() }
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -153,6 +156,11 @@ impl Running {
         let work = now.work.as_ref()?;
         let age = at.saturating_duration_since(work.began_at);
         Some(Seen { owner: work.owner.clone(), age, is_ending: now.ended.is_some() })
+    }
+
+    /// Counts that the process has ended by itself.
+    pub(super) fn note_died(&self) {
+        self.died_total.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Says how many sessions the thread has.

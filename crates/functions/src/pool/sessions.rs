@@ -131,7 +131,7 @@ impl Sessions {
         }
         let deadline = running.now() + START_TIME_MAX;
         let started = match running.begin_call(deadline) {
-            true => Child::start(&self.program, &running.limits(), self.gives_way, self.sessions_max, |killer| {
+            true => Child::start(&self.program, &running.limits(), self.gives_way, self.sessions_max, None, |killer| {
                 running.set_process(Some(killer));
             }),
             false => Err(Died { why: String::new() }),
@@ -156,7 +156,11 @@ impl Sessions {
             Some(Ended::Displaced) => NoAnswer::Work(FunctionError::Displaced),
             _ if running.is_stopping() => NoAnswer::Work(FunctionError::Stopped),
             Some(Ended::Overdue | Ended::Stopped) => of_script(running, overdue(), deadline),
-            None => NoAnswer::Work(FunctionError::Died(died.to_string())),
+            None => {
+                warn!(why = %died, "the process of a function ended by itself");
+                running.note_died();
+                NoAnswer::Work(FunctionError::Died(died.to_string()))
+            }
         })
     }
 }

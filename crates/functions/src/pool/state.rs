@@ -7,6 +7,7 @@ use super::{LaneCounts, Running, Shared, Work};
 use crate::{FunctionError, Lane, PoolConfig};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// A lane, and what is waited for in it. Each lane has a lock of its own: threads of jobs give way
@@ -33,7 +34,7 @@ impl LaneOfPool {
             displaced_total: 0,
             refused_total: 0,
             late_total: 0,
-            died_total: 0,
+            died_total: Arc::default(),
         };
         Self { state: Mutex::new(state), work: Condvar::new(), ended: Condvar::new() }
     }
@@ -56,7 +57,8 @@ pub(super) struct LaneState {
     displaced_total: u64,
     refused_total: u64,
     pub(super) late_total: u64,
-    pub(super) died_total: u64,
+    /// The threads count as well.
+    died_total: Arc<AtomicU64>,
 }
 
 impl LaneState {
@@ -70,7 +72,7 @@ impl LaneState {
             displaced_total: self.displaced_total,
             refused_total: self.refused_total,
             late_total: self.late_total,
-            died_total: self.died_total,
+            died_total: self.died_total.load(Ordering::Relaxed),
         }
     }
 
@@ -124,7 +126,7 @@ impl LaneState {
             && self.threads.len() < self.threads_max(&shared.config)
             && self.waiting.has_next(self.size);
         is_needed.then(|| {
-            let running = Arc::new(Running::new(shared.clone()));
+            let running = Arc::new(Running::new(shared.clone(), self.died_total.clone()));
             self.threads.push(running.clone());
             running
         })

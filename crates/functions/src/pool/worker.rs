@@ -95,15 +95,11 @@ fn run(work: Work, shared: &Shared, lane: Lane, running: &Arc<Running>, sessions
         let mut calls = Calls::new(sessions, &function, running, deadline);
         run(&mut calls);
         write_log(&calls.take_log());
-        Ok(calls.has_died())
+        Ok(())
     }));
     let fail = running.end_work();
     let why = match done {
-        Ok(Ok(false)) => return,
-        Ok(Ok(true)) => {
-            shared.lane(lane).state.lock().died_total += 1;
-            return;
-        }
+        Ok(Ok(())) => return,
         Ok(Err(NoAnswer::Script(why))) => FunctionError::Script(why),
         Ok(Err(NoAnswer::Work(why))) => why,
         Err(_) => {
@@ -112,9 +108,6 @@ fn run(work: Work, shared: &Shared, lane: Lane, running: &Arc<Running>, sessions
             FunctionError::Broken
         }
     };
-    if matches!(why, FunctionError::Died(_)) {
-        shared.lane(lane).state.lock().died_total += 1;
-    }
     if let Some(fail) = fail {
         fail(why);
     }

@@ -11,9 +11,6 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A buffer that has grown beyond this is given back after each use.
-const BUFFER_BYTES_KEPT: usize = 256 << 10;
-
 /// A process that has ended or no longer makes sense. It is of no use any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Died {
@@ -74,6 +71,7 @@ impl Child {
         limits: &Limits,
         gives_way: bool,
         sessions_max: usize,
+        answer_time_max: Option<Duration>,
         started: impl FnOnce(Killer),
     ) -> Result<(Self, Log), Died> {
         let (child, stream) =
@@ -89,13 +87,10 @@ impl Child {
             .u64(limits.stack_bytes_max as u64)
             .u32(u32::try_from(sessions_max).unwrap_or(u32::MAX))
             .end();
-        let ready = child.send().and_then(|()| child.answers(0)).map_err(|why| child.died(&why))?;
+        let timed = child.stream.set_read_timeout(answer_time_max);
+        let ready =
+            timed.and_then(|()| child.send()).and_then(|()| child.answers(0)).map_err(|why| child.died(&why))?;
         Ok((child, ready.log))
-    }
-
-    /// Sets how long each answer may take, for a process that nobody watches.
-    pub(crate) fn set_answer_time_max(&self, time_max: Duration) -> Result<(), Died> {
-        self.stream.set_read_timeout(Some(time_max)).map_err(|why| self.died(&why))
     }
 
     /// Opens a session. The number must not be that of another session.
@@ -152,7 +147,7 @@ impl Child {
     fn send(&mut self) -> io::Result<()> {
         let sent = self.stream.write_all(&self.written);
         self.written.clear();
-        self.written.shrink_to(BUFFER_BYTES_KEPT);
+        self.written.shrink_to(wire::BUFFER_BYTES_KEPT);
         sent
     }
 
@@ -173,7 +168,7 @@ impl Child {
             match kind {
                 kind::DONE => {
                     answers.log = fields.log()?;
-                    self.read.shrink_to(BUFFER_BYTES_KEPT);
+                    self.read.shrink_to(wire::BUFFER_BYTES_KEPT);
                     return Ok(answers);
                 }
                 kind::RESULT | kind::FAILED if answers.called.len() >= calls => {
@@ -199,6 +194,7 @@ impl Child {
         let why = match child.wait() {
             Ok(status) if is_gone && status.signal().is_some() => status.to_string(),
             Ok(status) if is_gone => format!("it ended by itself ({status})"),
+            Ok(_) if why.kind() == io::ErrorKind::WouldBlock => "it did not answer in time".to_owned(),
             Ok(_) => why.to_string(),
             Err(no_status) => no_status.to_string(),
         };

@@ -14,8 +14,6 @@ use std::thread;
 
 /// The longest first message, in bytes.
 const BEGIN_BYTES_MAX: usize = 1 << 10;
-/// A buffer that has grown beyond this is given back after each use.
-const BUFFER_BYTES_KEPT: usize = 256 << 10;
 /// Runs functions for the process that has started this one, until that closes the socket. A
 /// program calls this when it is executed as [`WorkerProgram`].
 pub fn serve() -> ExitCode {
@@ -61,8 +59,8 @@ fn served(mut stream: UnixStream, begin: Begin) -> ExitCode {
         loop {
             stream.write_all(&written)?;
             written.clear();
-            written.shrink_to(BUFFER_BYTES_KEPT);
-            read.shrink_to(BUFFER_BYTES_KEPT);
+            written.shrink_to(wire::BUFFER_BYTES_KEPT);
+            read.shrink_to(wire::BUFFER_BYTES_KEPT);
             let (kind, fields) = read_frame(&mut stream, &mut read, frame_bytes_max)?;
             server.serve(kind, fields, &mut stream, &mut written)?;
         }

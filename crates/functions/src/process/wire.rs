@@ -17,6 +17,9 @@ const FRAME_SHARE: usize = 8;
 /// What every frame may have.
 const FRAME_BYTES_MIN: usize = 8 << 20;
 
+/// A buffer of frames that has grown beyond this is given back after each use.
+pub(super) const BUFFER_BYTES_KEPT: usize = 256 << 10;
+
 /// The maximum length of a frame to or from functions with these limits.
 pub(super) fn frame_bytes_max(limits: &Limits) -> usize {
     limits.memory_bytes_max.saturating_mul(FRAME_SHARE).clamp(FRAME_BYTES_MIN, u32::MAX as usize)

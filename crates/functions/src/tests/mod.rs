@@ -6,24 +6,14 @@ mod functions;
 mod processes;
 mod stops;
 
-use crate::{Function, FunctionError, FunctionPool, Lane, Owner, PoolConfig, WorkerProgram, serve};
+use crate::{Function, FunctionError, FunctionPool, Lane, Owner, PoolConfig};
 use ombak_runtime::TokioRuntime;
 use ombak_script::{ErrorKind, Program};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The process of a pool in these tests: this test program, which runs only this test.
-#[test]
-fn function_worker() {
-    if WorkerProgram::is_this_process() {
-        serve();
-    }
-}
-
-fn program() -> WorkerProgram {
-    WorkerProgram::this(&["--exact", "tests::function_worker"]).unwrap()
-}
+crate::function_worker_of_tests!();
 
 /// An owner of work, where it does not matter which one.
 fn owner() -> Owner {

@@ -4,7 +4,7 @@ use super::*;
 use crate::part::{PartWork, PhaseOfPart};
 use crate::{JobFunctions, Jobs, NoPartNodes};
 use bytes::Bytes;
-use ombak_functions::{Catalogue, FunctionPool, NothingRegistered, PoolConfig, WorkerProgram, serve};
+use ombak_functions::{Catalogue, FunctionPool, NothingRegistered, PoolConfig};
 use ombak_kv::{KvConfig, PutOptions, PutRequest, head_terms};
 use ombak_mapreduce::{Input, Job, Phase};
 use ombak_runtime::{OtherClocks, TokioRuntime, give_way, pauses_of_this_thread};
@@ -113,17 +113,7 @@ async fn a_piece_ends_when_its_time_is_over_and_the_next_one_goes_on_there() {
     assert_eq!(pieces, [KEYS_AT_ONCE_MAX, KEYS_AT_ONCE_MAX, KEYS_AT_ONCE_MAX, 4]);
 }
 
-/// The process of functions in these tests: this test program, which runs only this test.
-#[test]
-fn function_worker() {
-    if WorkerProgram::is_this_process() {
-        serve();
-    }
-}
-
-fn program() -> WorkerProgram {
-    WorkerProgram::this(&["--exact", "local::tests::function_worker"]).unwrap()
-}
+ombak_functions::function_worker_of_tests!();
 
 #[tokio::test]
 async fn calls_of_a_function_end_with_the_time_of_their_piece() {

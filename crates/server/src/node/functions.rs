@@ -138,17 +138,7 @@ fn check(libraries: Vec<(PathBuf, Arc<str>)>, limits: Limits, worker: &WorkerPro
 mod tests {
     use super::*;
 
-    /// The process of functions in these tests: this test program, which runs only this test.
-    #[test]
-    fn function_worker() {
-        if WorkerProgram::is_this_process() {
-            ombak_functions::serve();
-        }
-    }
-
-    fn program() -> WorkerProgram {
-        WorkerProgram::this(&["--exact", "node::functions::tests::function_worker"]).unwrap()
-    }
+    ombak_functions::function_worker_of_tests!();
 
     fn libraries(files: &[(&str, &str)]) -> Result<Vec<Arc<str>>, String> {
         let dir = tempfile::tempdir().unwrap();
