@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a short form of each attack of this folder. `--long` runs them as `make soak-tenants` does."""
+"""Runs a short form of each attack that has a victim. `--long` is for `make soak-tenants`."""
 import sys
 import traceback
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Clients send 60 MB of a value each, stop before its end, and then close their connections. The node
-gives the memory back to the system, although nobody asks it for anything afterwards."""
+"""Clients send 60 MB of a value each, stop before its end, and then close their connections. The
+node gives the memory back to the system, although nobody asks it for anything afterwards."""
 import threading
 import time
 

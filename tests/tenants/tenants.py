@@ -243,8 +243,8 @@ def check(holds, what):
         raise Failed(what)
 
 
-# The usual limits, within which others are served again some seconds after an attack. They are wide,
-# because machines that run the tests do other work beside them.
+# The usual limits, within which others are served again some seconds after an attack. They are
+# wide, because machines that run the tests do other work beside them.
 SETTLE_SECONDS = 5
 SETTLED_MS_MAX = 50
 ONE_KEY_SECONDS_MAX = 5
@@ -309,7 +309,7 @@ class Attack:
         self.judge_after(node, before_bytes)
 
     def _wait_served(self, victim, before):
-        """Waits until the victim is served within its usual limits, and fails after some seconds."""
+        """Waits until the victim is served within its usual limits; fails after some seconds."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
             now = victim.watch(0.5)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Listings and queries of all kinds, whose clients read nothing of the answers.
 
-Half of them are queries, which hold a snapshot of each store. A store of bitcask has 64 at most, so more
-queries than that still keep others out (docs/progress.md, "Tenants that cannot hurt each other")."""
+Half of them are queries, which hold a snapshot of each store. A store of bitcask has 64 at most, so
+more queries than that still keep others out (docs/progress.md, "Tenants that cannot hurt each
+other")."""
 import itertools
 
 import tenants
