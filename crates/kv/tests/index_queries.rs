@@ -380,6 +380,52 @@ async fn a_stream_shows_what_was_there_when_it_began() {
     }
 }
 
+/// More queries than a store has snapshots, none of which is read to its end: other work goes on,
+/// and so do they. No key that existed all the time is missing or comes twice.
+#[tokio::test]
+async fn queries_that_wait_for_their_clients_give_their_snapshots_back() {
+    for opener in [stores::memory, stores::bitcask, stores::leveled, stores::leveldb] {
+        let dir = stores::scratch_dir();
+        let (kv, b) = (open(dir.path(), opener), Bucket::untyped("b"));
+        for n in 0..1200 {
+            put(&kv, &b, format!("k{n:04}"), "f_bin", bin(format!("t{n:04}"))).await;
+        }
+        let mut unread = Vec::new();
+        for at in 0..100 {
+            let query = if at % 2 == 0 { all_keys(&b) } else { terms(&b, "f_bin", bin("t"), bin("u")) };
+            let mut results = kv.query(query, None).unwrap();
+            let first = results.next().await.unwrap().unwrap();
+            assert!(first.len() < 1200, "batches are bounded");
+            unread.push((results, first));
+        }
+        for n in 0..1200 {
+            put(&kv, &b, format!("l{n:04}"), "f_bin", bin(format!("a{n:04}"))).await;
+        }
+        let mut listing = kv.list_keys(&b, None).unwrap();
+        let mut listed = 0;
+        while let Some(names) = listing.next().await {
+            listed += names.unwrap().len();
+        }
+        assert_eq!(listed, 2400);
+        // They go on by turns, and take each other's snapshots.
+        let mut ended = 0;
+        while ended < unread.len() {
+            ended = 0;
+            for (results, all) in &mut unread {
+                match results.next().await {
+                    Some(batch) => all.extend(batch.unwrap()),
+                    None => ended += 1,
+                }
+            }
+        }
+        for (_, all) in unread {
+            let keys: Vec<_> = all.iter().map(|found| &found.key[..]).filter(|key| key.starts_with(b"k")).collect();
+            assert!(all.is_sorted_by(|a, b| (&a.term, &a.key) < (&b.term, &b.key)), "in order, none twice");
+            assert_eq!(keys.len(), 1200);
+        }
+    }
+}
+
 #[tokio::test]
 async fn tombstones_show_where_they_were_asked_for_and_allowed() {
     for shows_tombstones in [false, true] {

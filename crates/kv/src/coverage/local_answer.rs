@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::listing::{ENTRIES_MAX, ListWalk};
 use crate::partition::Partition;
-use crate::query::QueryWalk;
+use crate::query::{QueryWalk, SharedWalk};
 use crate::replica::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream};
 use bytes::Bytes;
 use ombak_runtime::{BoxFuture, Pool};
@@ -42,7 +42,7 @@ enum Work {
         homes: VecDeque<CoverageHome>,
         walk: Option<Box<ListWalk>>,
     },
-    Entries(Box<QueryWalk>),
+    Entries(Box<SharedWalk>),
     /// The answer is complete, has failed, or its piece is being made.
     Over,
 }
@@ -66,7 +66,9 @@ impl LocalAnswer {
                 query.shows_tombstones &= this.engine.config.queries.shows_tombstones;
                 let partitions: Result<Vec<_>, Error> =
                     this.request.homes.iter().map(|home| this.partition(home.home)).collect();
-                Work::Entries(Box::new(QueryWalk::new(partitions?.into_iter(), query, this.request.begun)))
+                let walk = QueryWalk::new(partitions?.into_iter(), query, this.request.begun);
+                let holders = this.engine.partitions().snapshot_holders().clone();
+                Work::Entries(Box::new(SharedWalk::new(walk, holders)))
             }
         };
         Ok(this)
@@ -167,7 +169,7 @@ impl LocalAnswer {
         self.engine.buckets.props(&bucket).is_ok_and(|props| classes.contains(&props.n_val))
     }
 
-    async fn entries(&mut self, mut walk: Box<QueryWalk>) -> Result<Option<CoverageItem>, Error> {
+    async fn entries(&mut self, mut walk: Box<SharedWalk>) -> Result<Option<CoverageItem>, Error> {
         loop {
             let step = move || {
                 let batch = walk.next_batch();

@@ -373,7 +373,7 @@ impl Reaper {
     fn sweep_batch(&self, partition: &Partition, sweep: &mut Sweep) -> Result<usize, StorageError> {
         let snapshot = match &mut sweep.snapshot {
             Some(snapshot) => snapshot,
-            None => sweep.snapshot.insert(partition.store().snapshot()?),
+            None => sweep.snapshot.insert(partition.snapshot()?),
         };
         if !snapshot.may_expire() && (sweep.only_expiring || self.mode == DeleteMode::Keep) {
             return Ok(0);

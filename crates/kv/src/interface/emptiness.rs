@@ -93,7 +93,7 @@ impl Kv {
             if prefix.is_empty() && store.last_seq() == 0 {
                 continue;
             }
-            let mut snapshot = store.snapshot().map_err(Error::from)?;
+            let mut snapshot = partition.snapshot().map_err(Error::from)?;
             if !snapshot.next(&scope, Detail::Keys, 1).map_err(Error::from)?.is_empty() {
                 return Ok(Some(partition.number()));
             }

@@ -5,7 +5,7 @@ use crate::coverage::{EntriesRun, NamesRun, Planner};
 use crate::engine::check_bucket;
 use crate::listing::{ListWalk, Listing, Walk};
 use crate::partition::Partition;
-use crate::query::{IndexQuery, Matches, QueryResults, QueryWalk};
+use crate::query::{IndexQuery, Matches, QueryResults, QueryWalk, SharedWalk};
 use crate::replica::CoverageQuestion;
 use bytes::Bytes;
 use ombak_types::{Bucket, Error};
@@ -62,8 +62,9 @@ impl Kv {
             return Err(Error::Stopping);
         }
         let Some(planner) = self.planner(limit)? else {
-            let partitions = self.engine.partitions().all_open();
-            return Ok(Matches::Local(QueryWalk::new(partitions, query, self.engine.now())));
+            let partitions = self.engine.partitions();
+            let walk = QueryWalk::new(partitions.all_open(), query, self.engine.now());
+            return Ok(Matches::Local(SharedWalk::new(walk, partitions.snapshot_holders().clone())));
         };
         Ok(Matches::Cluster(Box::new(EntriesRun::new(planner, query, n)?)))
     }

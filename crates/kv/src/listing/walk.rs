@@ -70,7 +70,7 @@ impl ListWalk {
                     partition.store().tell_time(self.begun.secs());
                     let set_aside_to = partition.set_aside_to();
                     *budget = budget.saturating_sub(SNAPSHOT_COST);
-                    self.snapshot.insert((partition.store().snapshot()?, set_aside_to))
+                    self.snapshot.insert((partition.snapshot()?, set_aside_to))
                 }
             };
             let scope = Scope { since_seq: *since_seq, ..Scope::prefix(&self.prefix) };

@@ -16,6 +16,7 @@ mod merge_timer;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod partition;
 mod rules;
+mod snapshots;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use locked::{Locked, Written};
 pub use partition::Partition;
 pub(crate) use partition::is_unreadable;
 pub use rules::{MergeRules, WriteRules};
+pub(crate) use snapshots::{SnapshotHolder, Waiting, WaitingHolders};
 pub(crate) use table::PartitionTable;
 pub(crate) use unreadable_keys::KeyPlace;
 pub(crate) use write_gate::{WriteGate, WritePass};

@@ -3,12 +3,13 @@
 use super::event_ids::{ActorSource, Ticket};
 use super::locked::Locked;
 use super::locks::KeyLocks;
+use super::snapshots::WaitingHolders;
 use super::unreadable_keys::UnreadableKeys;
 use super::{Access, Failure};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Change, ValueKind, WriteObserver};
 use crate::names::Printable;
-use ombak_storage::{Backend, StorageError, Stored, UnreadableObserver};
+use ombak_storage::{Backend, Snapshot, StorageError, Stored, UnreadableObserver};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
 use ombak_types::{Actor, Error, Object, StoreFailure, StoreFailureKind, VectorClock, stored_object};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ pub struct Partition {
     observers: Vec<Arc<dyn WriteObserver>>,
     kinds: Vec<Arc<dyn ValueKind>>,
     unreadable_keys: Arc<UnreadableKeys>,
+    /// What gives snapshots of stores back when this one has too many.
+    snapshot_holders: Arc<WaitingHolders>,
 }
 
 impl Partition {
@@ -43,9 +46,9 @@ impl Partition {
     pub fn new(number: u32, store: Arc<dyn Backend>, actors: Arc<ActorSource>) -> Self {
         let (locks, floor) = (KeyLocks::new(), AtomicU64::new(0));
         let set_aside_to = AtomicU64::new(0);
-        let unreadable_keys = Arc::default();
+        let (unreadable_keys, snapshot_holders) = (Arc::default(), Arc::default());
         let (observers, kinds) = (Vec::new(), Vec::new());
-        Self { number, store, locks, actors, floor, set_aside_to, observers, kinds, unreadable_keys }
+        Self { number, store, locks, actors, floor, set_aside_to, observers, kinds, unreadable_keys, snapshot_holders }
     }
 
     /// Tells observers of each change from now on.
@@ -71,6 +74,11 @@ impl Partition {
         Self { unreadable_keys, ..self }
     }
 
+    /// Shares the snapshots of stores with these holders.
+    pub(super) fn sharing_snapshots(self, snapshot_holders: Arc<WaitingHolders>) -> Self {
+        Self { snapshot_holders, ..self }
+    }
+
     pub(super) fn is_observed(&self) -> bool {
         !self.observers.is_empty()
     }
@@ -90,6 +98,18 @@ impl Partition {
     /// The partition's store.
     pub fn store(&self) -> &Arc<dyn Backend> {
         &self.store
+    }
+
+    /// A snapshot of the store for folds. If the store has too many, queries that wait for their
+    /// clients give theirs back.
+    pub(crate) fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+        self.snapshot_holders.make(|| self.store.snapshot())
+    }
+
+    /// The same, with an order of the keys and index entries of one bucket. It may wait until the
+    /// ordered index is built.
+    pub(crate) fn ordered_snapshot(&self, bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError> {
+        self.snapshot_holders.make(|| self.store.ordered_snapshot(bucket))
     }
 
     /// Sets aside every version up to this seq: each counts as absent, until it is stored anew. The

@@ -2,6 +2,7 @@
 
 use super::event_ids::ActorSource;
 use super::partition::Partition;
+use super::snapshots::WaitingHolders;
 use super::unreadable_keys::UnreadableKeys;
 use crate::hooks::{ValueKind, WriteObserver};
 use arc_swap::ArcSwapOption;
@@ -26,6 +27,8 @@ pub(crate) struct PartitionTable {
     kinds: Vec<Arc<dyn ValueKind>>,
     /// What the stores of all partitions cannot read.
     unreadable_keys: Arc<UnreadableKeys>,
+    /// Queries that wait for their clients with snapshots of these stores.
+    snapshot_holders: Arc<WaitingHolders>,
     /// Held while a partition is opened, closed or dropped.
     changes: Mutex<()>,
 }
@@ -34,9 +37,10 @@ impl PartitionTable {
     /// A table of `ring_size` partitions, none of which is open.
     pub(crate) fn new(ring_size: u32, backend: Arc<dyn BackendFactory>, actors: Arc<ActorSource>) -> Self {
         let slots = (0..ring_size).map(|_| ArcSwapOption::empty()).collect();
-        let unreadable_keys = Arc::default();
+        let (unreadable_keys, snapshot_holders) = (Arc::default(), Arc::default());
         let (observers, kinds) = (Vec::new(), Vec::new());
-        Self { slots, backend, actors, observers, kinds, unreadable_keys, changes: Mutex::new(()) }
+        let changes = Mutex::new(());
+        Self { slots, backend, actors, observers, kinds, unreadable_keys, snapshot_holders, changes }
     }
 
     /// Tells observers of each change in the partitions that are opened from now on.
@@ -52,6 +56,11 @@ impl PartitionTable {
     /// The keys that wait for a repair.
     pub(crate) fn unreadable_keys(&self) -> &Arc<UnreadableKeys> {
         &self.unreadable_keys
+    }
+
+    /// The queries that wait for their clients with snapshots of the stores.
+    pub(crate) fn snapshot_holders(&self) -> &Arc<WaitingHolders> {
+        &self.snapshot_holders
     }
 
     /// The number of partitions of the ring, whether they are open here or not.
@@ -86,8 +95,9 @@ impl PartitionTable {
         let Some(slot) = self.slots.get(number as usize) else { return Err(StorageError::Closed) };
         if slot.load().is_none() {
             let partition = Partition::new(number, self.backend.open(number)?, self.actors.clone());
-            let partition =
-                partition.observed_by(&self.observers).with_kinds(&self.kinds).noting_in(self.unreadable_keys.clone());
+            let partition = partition.observed_by(&self.observers).with_kinds(&self.kinds);
+            let partition = partition.noting_in(self.unreadable_keys.clone());
+            let partition = partition.sharing_snapshots(self.snapshot_holders.clone());
             partition.raise_floor();
             slot.store(Some(Arc::new(partition)));
         }

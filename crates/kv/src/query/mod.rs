@@ -9,12 +9,14 @@
 //!
 //! Invariants: Results are in order, and none is returned twice. Memory does not grow with the
 //! number of results. A thread works for a query no longer than it takes to read a bounded number
-//! of entries.
+//! of entries. While a query waits for its client, its snapshots belong to whoever needs them: it
+//! goes on with new ones, so what is written meanwhile may then be in its results.
 
 mod expired_siblings;
 mod index_query;
 mod living_terms;
 mod results;
+mod shared_walk;
 mod source;
 mod terms;
 mod walk;
@@ -22,6 +24,7 @@ mod walk;
 pub use index_query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, compile_pattern};
 pub(crate) use results::Matches;
 pub use results::QueryResults;
+pub(crate) use shared_walk::SharedWalk;
 pub(crate) use source::Entry;
 pub(crate) use walk::QueryWalk;
 

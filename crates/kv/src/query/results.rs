@@ -1,7 +1,7 @@
 //! The results of a query, in batches.
 
 use super::index_query::IndexMatch;
-use super::walk::QueryWalk;
+use super::shared_walk::SharedWalk;
 use crate::coverage::EntriesRun;
 use crate::engine::Engine;
 use crate::names::Printable;
@@ -32,7 +32,7 @@ pub struct QueryResults {
 /// Where the matches come from.
 pub(crate) enum Matches {
     /// The stores of this node, which is alone.
-    Local(QueryWalk),
+    Local(SharedWalk),
     /// The nodes of a cluster.
     Cluster(Box<EntriesRun>),
 }
@@ -47,7 +47,7 @@ impl Matches {
 
     fn partitions(&self) -> usize {
         match self {
-            Self::Local(walk) => walk.sources(),
+            Self::Local(walk) => walk.partitions(),
             Self::Cluster(run) => run.homes() as usize,
         }
     }
@@ -143,7 +143,7 @@ impl QueryResults {
         }
     }
 
-    async fn local_step(&mut self, mut walk: QueryWalk) -> Result<(QueryWalk, Option<Vec<IndexMatch>>), Error> {
+    async fn local_step(&mut self, mut walk: SharedWalk) -> Result<(SharedWalk, Option<Vec<IndexMatch>>), Error> {
         let work = move || {
             let batch = walk.next_batch();
             (walk, batch)

@@ -105,6 +105,15 @@ impl Source {
         matches!(self.view, View::Open { .. })
     }
 
+    /// Gives the view back. The next page opens another one, and goes on behind the last entry.
+    pub(super) fn close(&mut self) -> bool {
+        let is_open = self.is_open();
+        if is_open {
+            self.view = View::NotYet;
+        }
+        is_open
+    }
+
     /// Number of entries of the page that were not taken yet.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
@@ -164,7 +173,7 @@ impl Source {
     fn open(&self, range: &Range) -> Result<View, StorageError> {
         self.partition.store().tell_time(range.now.secs());
         let set_aside_to = self.partition.set_aside_to();
-        let mut view = self.partition.store().ordered_snapshot(&range.bucket)?;
+        let mut view = self.partition.ordered_snapshot(&range.bucket)?;
         let expired_siblings = match &range.of {
             RangeOf::Terms { .. } => KeysWithExpiredSiblings::find(&mut *view, &range.bucket, range.now)?,
             RangeOf::Keys { .. } => KeysWithExpiredSiblings::default(),

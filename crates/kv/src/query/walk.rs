@@ -93,6 +93,16 @@ impl QueryWalk {
         self.sources.len()
     }
 
+    /// Whether the query has a view of some store.
+    pub(crate) fn has_views(&self) -> bool {
+        self.sources.iter().any(Source::is_open)
+    }
+
+    /// Gives all views back, until the next batch. Returns whether there were any.
+    pub(crate) fn close_views(&mut self) -> bool {
+        self.sources.iter_mut().fold(false, |had, source| source.close() || had)
+    }
+
     /// Pushes the next entry of a source onto `heads`. Returns the cost in entries read.
     fn ask(&mut self, at: usize) -> Result<usize, StorageError> {
         let Some(source) = self.sources.get_mut(at) else { return Ok(0) };

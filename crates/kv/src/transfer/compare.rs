@@ -112,7 +112,7 @@ impl Engine {
         let of_class = |key: &[u8]| buckets.n_of_key(key) == Some(class.n);
         let since_seq = partition.set_aside_to();
         let scope = Scope { class: Some(&of_class), since_seq, ..Scope::KEPT };
-        let mut snapshot = partition.store().snapshot()?;
+        let mut snapshot = partition.snapshot()?;
         let last_seq = partition.store().last_seq();
         let mut sums = vec![RangeSum::default(); ranges as usize];
         loop {

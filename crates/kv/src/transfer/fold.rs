@@ -81,7 +81,7 @@ impl Fold {
     pub(super) fn begin(engine: &Arc<Engine>, partition: u32, which: Which, since_seq: u64) -> Result<Self, Error> {
         let partition = engine.partitions().find(partition)?;
         partition.await_writers();
-        let snapshot = partition.store().snapshot()?;
+        let snapshot = partition.snapshot()?;
         let since_seq = since_seq.max(partition.set_aside_to());
         Ok(Self { engine: engine.clone(), partition, snapshot, which, since_seq, found: VecDeque::new() })
     }

@@ -116,7 +116,7 @@ fn drop_ranges(
     let buckets = engine.buckets.snapshot();
     let of_ranges = |key: &[u8]| buckets.n_of_key(key) == Some(class.n) && ranges.include(key);
     let scope = Scope { class: Some(&of_ranges), since_seq: partition.set_aside_to(), ..Scope::KEPT };
-    let mut snapshot = partition.store().snapshot()?;
+    let mut snapshot = partition.snapshot()?;
     let (mut removed, mut stay) = (0u64, 0u64);
     loop {
         let entries = snapshot.next(&scope, Detail::Keys, ENTRIES_AT_ONCE)?;

@@ -95,7 +95,7 @@ impl SetAsideWalk {
         if set_aside_to == 0 {
             return Ok(None);
         }
-        let snapshot = partition.store().snapshot()?;
+        let snapshot = partition.snapshot()?;
         Ok(Some(Self { partition, snapshot, set_aside_to }))
     }
 

@@ -136,7 +136,7 @@ fn is_hint(engine: &Engine, partition: u32, storage_key: &[u8]) -> bool {
 fn entries_of(partition: &Partition, keys: &BTreeSet<Bytes>) -> Result<Vec<FoldEntry>, Error> {
     let is_wanted = |key: &[u8]| keys.contains(key);
     let scope = Scope { class: Some(&is_wanted), ..Scope::KEPT };
-    let mut snapshot = partition.store().snapshot()?;
+    let mut snapshot = partition.snapshot()?;
     let mut entries = Vec::with_capacity(keys.len());
     loop {
         let mut found = snapshot.next(&scope, Detail::Keys, FOLD_ENTRIES)?;
