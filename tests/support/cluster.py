@@ -186,6 +186,10 @@ class Cluster(Client):
         return self.members[1]
 
     @property
+    def process(self):
+        return self.processes[1]
+
+    @property
     def http(self):
         return self.node.http
 

@@ -7,10 +7,11 @@ import tenants
 from read_ranges import ReadRanges
 from stalled_uploads import StalledUploads
 from stop_beside import StopBeside
-from unread_listings import UnreadListings
+from unread_listings import UnreadListings, UnreadListingsOfACluster
 from unread_ranges import UnreadRanges
 
-ATTACKS = [(UnreadRanges, "bitcask"), (ReadRanges, "bitcask"), (UnreadListings, "bitcask"), (StalledUploads, "bitcask"),
+ATTACKS = [(UnreadRanges, "bitcask"), (ReadRanges, "bitcask"), (UnreadListings, "bitcask"),
+           (UnreadListingsOfACluster, "bitcask"), (StalledUploads, "bitcask"),
            (StopBeside, "leveled"), (StopBeside, "leveldb")]
 
 

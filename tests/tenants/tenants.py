@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from node import Node  # noqa: E402
+from cluster import under_test  # noqa: E402
 
 ERROR, GET, GET_ANSWER, PUT, PUT_ANSWER = 0, 9, 10, 11, 12
 LIST_BUCKETS, LIST_KEYS, LIST_KEYS_ANSWER, INDEX, RANGE, RANGE_ANSWER = 15, 17, 18, 25, 40, 41
@@ -260,6 +260,8 @@ class Attack:
     # What the node has before the attack.
     objects, value_bytes = 20_000, 100
     settings = {}
+    # The number of nodes if the attack is on one of a cluster, or 0.
+    size = 0
 
     def __init__(self, scale=1, backend="bitcask"):
         self.scale, self.backend = scale, backend
@@ -276,7 +278,7 @@ class Attack:
         """Checks what this attack alone can harm, after its end."""
 
     def run(self, seconds=3):
-        with Node({"storage_backend": self.backend, **self.settings}) as node:
+        with under_test({"storage_backend": self.backend, **self.settings}, self.size) as node:
             load(node.pb_port, self.objects * self.scale, self.value_bytes)
             load(node.pb_port, 1, 1, bucket=b"one")
             victim = Victim(node.pb_port)

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Listings and queries of all kinds, whose clients read nothing of the answers.
 
-Half of them are queries, which hold a snapshot of each store. A store of bitcask has 64 at most, so
-more queries than that still keep others out (docs/progress.md, "Tenants that cannot hurt each
-other")."""
+Half of them are queries, which have a snapshot of each store until others need it. A store of
+bitcask has 64 at most."""
 import itertools
 
 import tenants
 
 
-CLIENTS = 96
+CLIENTS = 256
 
 
 class UnreadListings(tenants.Attack):
@@ -20,6 +19,12 @@ class UnreadListings(tenants.Attack):
         kinds = [tenants.list_keys(tenants.BUCKET), tenants.index_range(tenants.BUCKET), tenants.list_buckets(),
                  tenants.objects_of_range(tenants.BUCKET)]
         return tenants.unread(port, list(itertools.islice(itertools.cycle(kinds), CLIENTS)))
+
+
+class UnreadListingsOfACluster(UnreadListings):
+    """The same through one node of three, which asks the others."""
+    name = "unread listings of a cluster"
+    size = 3
 
 
 if __name__ == "__main__":

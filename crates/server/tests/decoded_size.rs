@@ -17,7 +17,7 @@ use support::{DEADLINE, Home, Node, ask};
 const GROWTH_MAX: usize = 12;
 /// What a node takes beside messages while it answers: buffers of the threads that are used for the
 /// first time, and memory that the allocator keeps in pieces of 4 MiB.
-const FIXED_BYTES: usize = 24 << 20;
+const FIXED_BYTES: usize = 6 << 20;
 
 const MESSAGE_BYTES: usize = 8 << 20;
 /// Other messages than puts and jobs may not be larger.
