@@ -12,6 +12,7 @@ mod copies;
 mod going;
 mod holders;
 mod key_history;
+mod losses;
 mod roles;
 mod rules;
 mod violation;

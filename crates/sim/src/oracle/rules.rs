@@ -23,6 +23,8 @@ pub struct Oracle {
     pub(super) keys: BTreeMap<Key, KeyHistory>,
     /// What the disks of stopped nodes are known to hold.
     stopped: BTreeMap<HostId, BTreeMap<Key, DiskCopy>>,
+    /// Keys of which a stopped node may have lost its version.
+    pub(super) may_have_lost: BTreeMap<HostId, Vec<Key>>,
     next_token: Token,
     /// The conditional puts that were acknowledged.
     pub(super) conditions: Conditions,
@@ -197,7 +199,10 @@ impl Oracle {
         let held: Vec<(Key, DiskCopy)> = held.collect();
         let is_unsynced = |copy: &DiskCopy| matches!(copy, DiskCopy::Version { is_synced: false, .. });
         if loss != Loss::Nothing {
-            self.unsynced_lost += held.iter().filter(|(_, copy)| is_unsynced(copy)).count() as u64;
+            let unsynced = held.iter().filter(|(_, copy)| is_unsynced(copy)).map(|(key, _)| *key);
+            let unsynced: Vec<Key> = unsynced.collect();
+            self.unsynced_lost += unsynced.len() as u64;
+            self.may_have_lost.insert(host, if forgets_all { Vec::new() } else { unsynced });
         }
         let kept = held.into_iter().filter(|(_, copy)| survives(copy)).collect();
         self.stopped.insert(host, kept);
@@ -218,6 +223,7 @@ impl Oracle {
     /// A node runs again.
     pub fn node_runs(&mut self, cluster: &Cluster, host: HostId) {
         self.stopped.remove(&host);
+        self.check_losses(cluster, host);
         if cluster.node(host).is_damaged {
             for key in self.keys() {
                 self.witness.note_revived(host, key, &self.copies(cluster, key)[&host]);

@@ -152,6 +152,14 @@ pub enum Violation {
         /// What happened.
         what: String,
     },
+    /// A store has lost a version that was not synced, and does not know that it lacks something.
+    #[error("{key}: the store of host {host} lost its version, and says that it has everything")]
+    LossNotNoticed {
+        /// The key.
+        key: String,
+        /// The number of the host.
+        host: usize,
+    },
     /// A node that was removed takes part.
     #[error("host {host}: {what}")]
     Removed {
