@@ -4,13 +4,14 @@ import sys
 import traceback
 
 import tenants
+from busy_machine import BusyMachine
 from read_ranges import ReadRanges
 from stalled_uploads import StalledUploads
 from stop_beside import StopBeside
 from unread_listings import UnreadListings, UnreadListingsOfACluster
 from unread_ranges import UnreadRanges
 
-ATTACKS = [(UnreadRanges, "bitcask"), (ReadRanges, "bitcask"), (UnreadListings, "bitcask"),
+ATTACKS = [(BusyMachine, "bitcask"), (UnreadRanges, "bitcask"), (ReadRanges, "bitcask"), (UnreadListings, "bitcask"),
            (UnreadListingsOfACluster, "bitcask"), (StalledUploads, "bitcask"),
            (StopBeside, "leveled"), (StopBeside, "leveldb")]
 

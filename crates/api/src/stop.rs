@@ -3,7 +3,12 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// How long a node that stops waits for a client that accepts nothing of its answer.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Completes when the node stops, or when the sender of the signal was dropped.
 ///
@@ -28,6 +33,20 @@ impl Stop {
 }
 
 impl Stop {
+    /// The same signal, for another wait of the connection.
+    pub(crate) fn again(&self) -> Self {
+        Self::new(&self.news)
+    }
+
+    /// Completes some time after the node was told to stop: a client that has accepted nothing
+    /// meanwhile is not waited for any longer.
+    pub(crate) async fn and_patience(&mut self) {
+        if !self.is_set() {
+            self.await;
+        }
+        sleep(PATIENCE).await;
+    }
+
     /// Whether the node stops.
     pub(crate) fn is_set(&self) -> bool {
         match self.news.has_changed() {

@@ -110,3 +110,27 @@ async fn a_term_longer_than_the_window_of_a_stream_is_found_through_every_node()
     }
     cluster.stop().await;
 }
+
+/// More listings than the asking node has windows for answers of another one. Those that nobody
+/// reads end on the other nodes, so another listing goes on; and so do they, when they are read.
+#[tokio::test]
+async fn listings_that_nobody_reads_leave_others_their_places() {
+    let (cluster, keys) = soon(filled(4)).await;
+    let kv = cluster.node(0).kv();
+    let mut unread = Vec::new();
+    for _ in 0..280 {
+        let mut listing = kv.list_keys(&bucket(), None).unwrap();
+        let first = soon(listing.next()).await.unwrap().unwrap();
+        unread.push((listing, first));
+    }
+    assert_eq!(soon(list(&cluster, 0)).await.unwrap(), keys);
+    assert_eq!(soon(query(&cluster, 0)).await.unwrap(), keys);
+    for (mut listing, mut listed) in unread.into_iter().take(5) {
+        while let Some(batch) = soon(listing.next()).await {
+            listed.extend(batch.unwrap());
+        }
+        listed.sort();
+        assert_eq!(listed.iter().map(|key| String::from_utf8(key.to_vec()).unwrap()).collect::<Vec<_>>(), keys);
+    }
+    cluster.stop().await;
+}

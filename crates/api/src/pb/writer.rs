@@ -15,24 +15,13 @@ use std::time::Duration;
 use std::{io, mem};
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::WriteHalf;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// The number of collected bytes from which they are sent before more are added.
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The smallest value, in bytes, that is not copied to the buffer.
 const UNCOPIED_BYTES_MIN: usize = 64 << 10;
-
-/// How long a node that stops waits for a peer that accepts nothing.
-const STOP_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Completes some time after the node was told to stop.
-async fn patience_after(stop: &mut Stop) {
-    if !stop.is_set() {
-        stop.await;
-    }
-    sleep(STOP_PATIENCE).await;
-}
 
 /// The sending side of a connection.
 pub(super) struct Writer<'s> {
@@ -139,7 +128,7 @@ impl<'s> Writer<'s> {
                 biased;
                 sent = timeout(self.write_timeout, all) => sent,
                 () = self.account.evicted() => return Err(CloseReason::Evicted),
-                () = patience_after(&mut self.stop) => return Err(CloseReason::Stopping),
+                () = self.stop.and_patience() => return Err(CloseReason::Stopping),
             };
             self.account.serves_peer();
             return sent.map_err(|_| CloseReason::SlowPeer)?.map_err(CloseReason::Io);
@@ -158,7 +147,7 @@ impl<'s> Writer<'s> {
                 () = self.account.evicted() => return Err(CloseReason::Evicted),
                 sent = self.half.write(part) => sent.map_err(CloseReason::Io)?,
                 () = sleep_until(deadline) => return Err(CloseReason::SlowPeer),
-                () = patience_after(&mut self.stop) => return Err(CloseReason::Stopping),
+                () = self.stop.and_patience() => return Err(CloseReason::Stopping),
             };
             self.account.peer_moved(sent);
             bytes = &bytes[sent..];

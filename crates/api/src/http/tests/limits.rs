@@ -127,6 +127,21 @@ async fn a_stopping_server_finishes_what_it_has_begun() {
 }
 
 #[tokio::test]
+async fn a_stopping_server_does_not_wait_for_a_client_that_takes_nothing() {
+    let patient = Duration::from_secs(600);
+    let server = limited(HttpLimits { write_timeout: patient, drain_timeout: patient, ..HttpLimits::default() }).await;
+    let put = "PUT /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nConnection: close\r\n\
+               Content-Length: 1048576\r\n\r\n";
+    let put = [put.as_bytes(), &[b'v'; 1 << 20]].concat();
+    assert!(starts_with(&server.exchange(&put).await, "204"));
+    let mut client = server.connect().await;
+    client.write_all(&b"GET /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\n\r\n".repeat(200)).await.expect("sent");
+    timeout(DEADLINE, client.readable()).await.expect("the answers begin").expect("readable");
+    server.shutdown.send(true).expect("the server listens");
+    timeout(DEADLINE, server.task).await.expect("the server ends in time").expect("no panic");
+}
+
+#[tokio::test]
 async fn a_client_that_sends_many_requests_at_once_does_not_delay_the_others_of_its_thread() {
     const REQUESTS: usize = 2_000;
     let server = Server::start().await;

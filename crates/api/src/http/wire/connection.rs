@@ -52,7 +52,7 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
             account: &account,
             peer: peer.ip(),
             input: Input::new(read),
-            output: Output::new(write, &account, limits.write_timeout),
+            output: Output::new(write, &account, limits.write_timeout, stop.again()),
             head_lease: account.lease(),
             parser: HeadParser::new(limits.head_bytes_max, limits.headers_max),
             patience: Deadline::default(),

@@ -2,6 +2,7 @@
 
 use super::close_reason::CloseReason;
 use crate::memory::Account;
+use crate::stop::Stop;
 use crate::thread_buffers;
 use bytes::{Buf, Bytes};
 use futures_util::future::poll_immediate;
@@ -28,13 +29,14 @@ pub struct Output<'s> {
     buffer: Vec<u8>,
     account: &'s Account,
     write_timeout: Duration,
+    stop: Stop,
 }
 
 impl<'s> Output<'s> {
     /// Creates the sending side of a socket. The connection ends if the client accepts nothing for
-    /// `write_timeout`.
-    pub fn new(half: WriteHalf<'s>, account: &'s Account, write_timeout: Duration) -> Self {
-        Self { half, buffer: Vec::new(), account, write_timeout }
+    /// `write_timeout`, or for a short time while the node stops.
+    pub fn new(half: WriteHalf<'s>, account: &'s Account, write_timeout: Duration, stop: Stop) -> Self {
+        Self { half, buffer: Vec::new(), account, write_timeout, stop }
     }
 
     /// The buffer to which the next bytes to send are appended.
@@ -97,6 +99,7 @@ impl<'s> Output<'s> {
                         biased;
                         written = timeout(self.write_timeout, written) => written.map_err(|_| CloseReason::SlowReader)?,
                         () = self.account.evicted() => return Err(CloseReason::Evicted),
+                        () = self.stop.and_patience() => return Err(CloseReason::Stopping),
                     }
                 }
             };

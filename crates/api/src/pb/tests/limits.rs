@@ -100,6 +100,28 @@ async fn stopping_closes_idle_connections_and_the_port() {
 }
 
 #[tokio::test]
+async fn stopping_does_not_wait_for_a_peer_that_takes_nothing() {
+    let patient = Duration::from_secs(600);
+    let config = PbConfig { write_timeout: patient, drain_timeout: patient, ..PbConfig::default() };
+    let node = Node::with(config).await;
+    let mut wire = node.connect().await;
+    let content = RpbContent { value: vec![7; 1 << 20].into(), ..RpbContent::default() };
+    let put =
+        RpbPutReq { bucket: Some("b".into()), key: Some("k".into()), content: Some(content), ..RpbPutReq::default() };
+    wire.send(code::PUT_REQ, &put).await;
+    wire.expect_empty(code::PUT_RESP).await;
+    let mut out = Vec::new();
+    for _ in 0..200 {
+        let get = RpbGetReq { bucket: Some("b".into()), key: Some("k".into()), ..RpbGetReq::default() };
+        write_message(code::GET_REQ, &get, &mut out);
+    }
+    wire.send_bytes(&out).await;
+    timeout(PATIENCE, wire.stream.readable()).await.expect("the answers begin").unwrap();
+    node.stop.send(true).unwrap();
+    timeout(PATIENCE, node.served).await.expect("it stops in time").unwrap();
+}
+
+#[tokio::test]
 async fn requests_in_pieces_of_any_size_are_understood() {
     let node = Node::start().await;
     let mut wire = node.connect().await;
