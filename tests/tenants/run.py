@@ -5,6 +5,7 @@ import traceback
 
 import tenants
 from busy_machine import BusyMachine
+from listed_inputs import ListedInputs
 from read_ranges import ReadRanges
 from stalled_uploads import StalledUploads
 from stop_beside import StopBeside
@@ -12,7 +13,7 @@ from unread_listings import UnreadListings, UnreadListingsOfACluster
 from unread_ranges import UnreadRanges
 
 ATTACKS = [(BusyMachine, "bitcask"), (UnreadRanges, "bitcask"), (ReadRanges, "bitcask"), (UnreadListings, "bitcask"),
-           (UnreadListingsOfACluster, "bitcask"), (StalledUploads, "bitcask"),
+           (UnreadListingsOfACluster, "bitcask"), (StalledUploads, "bitcask"), (ListedInputs, "bitcask"),
            (StopBeside, "leveled"), (StopBeside, "leveldb")]
 
 

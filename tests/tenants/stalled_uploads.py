@@ -2,14 +2,11 @@
 """Clients send 60 MB of a value each, stop before its end, and then close their connections. The
 node gives the memory back to the system, although nobody asks it for anything afterwards."""
 import threading
-import time
 
 import tenants
 
 UPLOAD_BYTES = 60 << 20
 LEFT_OUT_BYTES = 1 << 20
-# The node has this long, without any request.
-MEMORY_BACK_SECONDS_MAX = 30
 # What a node may have more than before the attack.
 MORE_BYTES_MAX = 150 << 20
 
@@ -30,12 +27,7 @@ class StalledUploads(tenants.Attack):
         return connections
 
     def judge_after(self, node, before_bytes):
-        ended = time.monotonic()
-        while (more := tenants.resident_bytes(node.process.pid) - before_bytes) > MORE_BYTES_MAX:
-            waited = time.monotonic() - ended
-            tenants.check(waited <= MEMORY_BACK_SECONDS_MAX, f"{more >> 20} MB are still resident after {waited:.0f} s")
-            time.sleep(0.1)
-        print(f"{self.name}: the memory was back after {time.monotonic() - ended:.1f} s", flush=True)
+        self.wait_memory_back(before_bytes, MORE_BYTES_MAX)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from cluster import under_test  # noqa: E402
 
 ERROR, GET, GET_ANSWER, PUT, PUT_ANSWER = 0, 9, 10, 11, 12
-LIST_BUCKETS, LIST_KEYS, LIST_KEYS_ANSWER, INDEX, RANGE, RANGE_ANSWER = 15, 17, 18, 25, 40, 41
+LIST_BUCKETS, LIST_KEYS, LIST_KEYS_ANSWER, MAP_REDUCE, INDEX, RANGE, RANGE_ANSWER = 15, 17, 18, 23, 25, 40, 41
 
 TIMEOUT_SECONDS = 60
 PIPELINE = 200
@@ -69,6 +69,10 @@ def list_buckets():
 def index_range(bucket):
     body = field(1, bucket) + field(2, b"n_int") + field(3, 1) + field(5, b"0") + field(6, b"999999999")
     return frame(INDEX, body + field(8, 1))
+
+
+def map_reduce(job):
+    return frame(MAP_REDUCE, field(1, job) + field(2, b"application/json"))
 
 
 def objects_of_range(bucket, results_max=None, continuation=None):
@@ -234,6 +238,17 @@ def resident_bytes(pid):
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
+def reset_peak(pid):
+    with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
+
+
+def peak_bytes(pid):
+    """The most bytes that were resident since `reset_peak`."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
+
+
 class Failed(Exception):
     """The node did not do what it must."""
 
@@ -251,6 +266,8 @@ ONE_KEY_SECONDS_MAX = 5
 # A request takes a tenth of a millisecond. Processes that want the processor take turns of some
 # milliseconds, and an attack in the same machine is such a process.
 BESIDE_MS_MAX = 500
+# The node gives memory back to the system within this time, without any request.
+MEMORY_BACK_SECONDS_MAX = 30
 
 
 class Attack:
@@ -264,7 +281,7 @@ class Attack:
     size = 0
 
     def __init__(self, scale=1, backend="bitcask"):
-        self.scale, self.backend = scale, backend
+        self.scale, self.backend, self.pid = scale, backend, None
 
     def begin(self, port):
         """Begins the attack. Returns what `end` ends."""
@@ -277,8 +294,18 @@ class Attack:
     def judge_after(self, node, before_bytes):
         """Checks what this attack alone can harm, after its end."""
 
+    def wait_memory_back(self, before_bytes, more_bytes_max):
+        """Waits until the node has given back what the attack made it take, but for some bytes."""
+        ended = time.monotonic()
+        while (more := resident_bytes(self.pid) - before_bytes) > more_bytes_max:
+            waited = time.monotonic() - ended
+            check(waited <= MEMORY_BACK_SECONDS_MAX, f"{more >> 20} MB are still resident after {waited:.0f} s")
+            time.sleep(0.1)
+        print(f"{self.name}: the memory was back after {time.monotonic() - ended:.1f} s", flush=True)
+
     def run(self, seconds=3):
         with under_test({"storage_backend": self.backend, **self.settings}, self.size) as node:
+            self.pid = node.process.pid
             load(node.pb_port, self.objects * self.scale, self.value_bytes)
             load(node.pb_port, 1, 1, bucket=b"one")
             victim = Victim(node.pb_port)
@@ -289,7 +316,7 @@ class Attack:
 
     def _run(self, node, victim, seconds):
         victim.watch(0.5)
-        before, before_bytes = victim.watch(seconds), resident_bytes(node.process.pid)
+        before, before_bytes = victim.watch(seconds), resident_bytes(self.pid)
         victim.begin(seconds)
         attackers = self.begin(node.pb_port)
         beside = victim.end()

@@ -16,13 +16,18 @@ const KEYS: usize = 3_000;
 
 async fn filled(count: usize) -> (Cluster, Vec<String>) {
     let cluster = Cluster::of(count);
+    let keys = fill(&cluster, count).await;
+    (cluster, keys)
+}
+
+async fn fill(cluster: &Cluster, count: usize) -> Vec<String> {
     // Long keys, so that an answer is larger than its window.
     let key = |number: usize| format!("{number:06}{}", "k".repeat(2_000));
     for number in 0..KEYS {
         let all = PutOptions { w: Some(Quorum::All), ..PutOptions::default() };
         cluster.put(number % count, &key(number), "v", all).await.unwrap();
     }
-    (cluster, (0..KEYS).map(key).collect())
+    (0..KEYS).map(key).collect()
 }
 
 async fn list(cluster: &Cluster, through: usize) -> Result<Vec<String>, Error> {
@@ -115,10 +120,12 @@ async fn a_term_longer_than_the_window_of_a_stream_is_found_through_every_node()
 /// reads end on the other nodes, so another listing goes on; and so do they, when they are read.
 #[tokio::test]
 async fn listings_that_nobody_reads_leave_others_their_places() {
-    let (cluster, keys) = soon(filled(4)).await;
+    // Room for 113 windows.
+    let cluster = Cluster::configured(4, |parts| parts.transport.mux.arriving_bytes_max = 64 << 20);
+    let keys = soon(fill(&cluster, 4)).await;
     let kv = cluster.node(0).kv();
     let mut unread = Vec::new();
-    for _ in 0..280 {
+    for _ in 0..150 {
         let mut listing = kv.list_keys(&bucket(), None).unwrap();
         let first = soon(listing.next()).await.unwrap().unwrap();
         unread.push((listing, first));

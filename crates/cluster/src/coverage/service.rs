@@ -21,14 +21,14 @@ use tracing::warn;
 
 /// How many answers may be worked on. One that waits until the asking node takes more of it does
 /// not count, so listings whose clients do not read leave the others their places.
-const WORKED_ON_MAX: usize = 512;
+const WORKED_ON_MAX: usize = 1_024;
 /// How many answers may be under way, with those that wait. Each has a snapshot of a store and a
 /// piece of its answer.
 const ANSWERS_MAX: usize = 4_096;
 /// Beyond this number of answers under way, those end whose asking node takes nothing. The asking
-/// node has room for 256 windows of answers from one other node. It goes on with a new answer when
-/// the client of the listing reads again.
-const CROWD: usize = 128;
+/// node has room for a bounded number of windows of answers from one other node. It goes on with a
+/// new answer when the client of the listing reads again.
+const CROWD: usize = 64;
 /// How long an answer waits before it looks whether it has to end.
 const STALL: Duration = Duration::from_millis(500);
 
