@@ -197,6 +197,10 @@ impl<T: Clone> Mux<T> {
             return;
         };
         let (status, body) = if fits { (status, body) } else { (AnswerStatus::Lost, Body::new()) };
+        if !matches!(status, AnswerStatus::Done) {
+            // The caller may never take the items that wait for its credit.
+            self.schedule.drop_items(stream);
+        }
         self.push_answer(stream, priority, status, body);
     }
 

@@ -74,6 +74,14 @@ impl Schedule {
         }
     }
 
+    /// Forgets the items of a streamed answer that have not left as a whole. Its end is a refusal,
+    /// which must not wait behind them.
+    pub(super) fn drop_items(&mut self, stream: StreamId) {
+        if let Some(flow) = self.flows.get_mut(&stream) {
+            flow.messages.clear();
+        }
+    }
+
     /// Begins a streamed answer, with its window as credit.
     pub(super) fn open(&mut self, stream: StreamId, priority: Priority, window_bytes: usize) {
         let flow = Flow {

@@ -325,6 +325,25 @@ fn items_wait_for_credit() {
     assert_eq!(pair.right.mux.send_item(arrived.stream, too_large), Err(ItemRefused::TooLarge));
 }
 
+/// The caller may never consume anything, and what it holds for the answer has to end with it.
+#[test]
+fn a_refusal_does_not_wait_behind_items_without_credit() {
+    let mut pair = Pair::new(&small());
+    pair.left.mux.call(streamed(8192), 1).unwrap();
+    pair.settle();
+    let arrived = pair.right.request();
+    for _ in 0..100 {
+        while pair.right.mux.send_item(arrived.stream, Body::from(vec![3; 1000])).is_ok() {}
+        pair.settle();
+    }
+    pair.right.mux.answer(arrived.stream, AnswerStatus::Refused(RefusalCode::EXPIRED), Body::new());
+    pair.settle();
+    let is_refusal =
+        |event: &Event<_>| matches!(event, Event::Answered { response: Err(PeerError::Refused { .. }), .. });
+    assert_eq!(pair.left.events().iter().filter(|event| is_refusal(event)).count(), 1);
+    assert_eq!(pair.left.mux.held().arriving_bytes, 0);
+}
+
 #[test]
 fn a_peer_that_exceeds_its_credit_is_cut_off() {
     let start = |window_bytes| {
