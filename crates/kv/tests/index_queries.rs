@@ -387,7 +387,8 @@ async fn queries_that_wait_for_their_clients_give_their_snapshots_back() {
     for opener in [stores::memory, stores::bitcask, stores::leveled, stores::leveldb] {
         let dir = stores::scratch_dir();
         let (kv, b) = (open(dir.path(), opener), Bucket::untyped("b"));
-        for n in 0..1200 {
+        // More of them than a page in each partition.
+        for n in 0..3000 {
             put(&kv, &b, format!("k{n:04}"), "f_bin", bin(format!("t{n:04}"))).await;
         }
         let mut unread = Vec::new();
@@ -395,7 +396,7 @@ async fn queries_that_wait_for_their_clients_give_their_snapshots_back() {
             let query = if at % 2 == 0 { all_keys(&b) } else { terms(&b, "f_bin", bin("t"), bin("u")) };
             let mut results = kv.query(query, None).unwrap();
             let first = results.next().await.unwrap().unwrap();
-            assert!(first.len() < 1200, "batches are bounded");
+            assert!(first.len() < 3000, "batches are bounded");
             unread.push((results, first));
         }
         for n in 0..1200 {
@@ -406,7 +407,7 @@ async fn queries_that_wait_for_their_clients_give_their_snapshots_back() {
         while let Some(names) = listing.next().await {
             listed += names.unwrap().len();
         }
-        assert_eq!(listed, 2400);
+        assert_eq!(listed, 4200);
         // They go on by turns, and take each other's snapshots.
         let mut ended = 0;
         while ended < unread.len() {
@@ -421,7 +422,7 @@ async fn queries_that_wait_for_their_clients_give_their_snapshots_back() {
         for (_, all) in unread {
             let keys: Vec<_> = all.iter().map(|found| &found.key[..]).filter(|key| key.starts_with(b"k")).collect();
             assert!(all.is_sorted_by(|a, b| (&a.term, &a.key) < (&b.term, &b.key)), "in order, none twice");
-            assert_eq!(keys.len(), 1200);
+            assert_eq!(keys.len(), 3000);
         }
     }
 }
