@@ -61,11 +61,6 @@ impl WaitingHolders {
             }
         }
     }
-
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
-        self.state.lock().waiting.len()
-    }
 }
 
 /// The place of a holder among those that wait.
@@ -77,5 +72,56 @@ pub(crate) struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.holders.state.lock().waiting.remove(&self.place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A holder of some snapshots. While it reads them, it gives none back.
+    struct Holder {
+        snapshots: AtomicUsize,
+        is_reading: bool,
+    }
+
+    impl SnapshotHolder for Holder {
+        fn give_back(&self) -> bool {
+            !self.is_reading && self.snapshots.swap(0, Ordering::SeqCst) > 0
+        }
+    }
+
+    fn holder(is_reading: bool) -> Arc<Holder> {
+        Arc::new(Holder { snapshots: AtomicUsize::new(1), is_reading })
+    }
+
+    /// Tries to make a snapshot of a store that is busy as long as these holders have as many.
+    fn make(holders: &WaitingHolders, all: &[Arc<Holder>], busy_from: usize) -> StorageError {
+        let made = holders.make(|| {
+            let held: usize = all.iter().map(|holder| holder.snapshots.load(Ordering::SeqCst)).sum();
+            // No store is at hand, so another error stands for a snapshot.
+            Err(if held >= busy_from { StorageError::Busy("full".into()) } else { StorageError::Closed })
+        });
+        made.err().expect("always an error")
+    }
+
+    #[test]
+    fn who_has_waited_longest_gives_way_first_and_who_reads_does_not() {
+        let holders = Arc::<WaitingHolders>::default();
+        let all = [holder(true), holder(false), holder(false), holder(false)];
+        let wait = |holder: &Arc<Holder>| {
+            let holder: Weak<Holder> = Arc::downgrade(holder);
+            holders.wait(holder)
+        };
+        let mut waiting: Vec<Waiting> = all.iter().map(wait).collect();
+        assert!(matches!(make(&holders, &all, 4), StorageError::Closed));
+        let left = || all.iter().map(|holder| holder.snapshots.load(Ordering::SeqCst)).collect::<Vec<_>>();
+        assert_eq!(left(), [1, 0, 1, 1]);
+        // The third waits no more.
+        drop(waiting.remove(2));
+        assert!(matches!(make(&holders, &all, 3), StorageError::Closed));
+        assert_eq!(left(), [1, 0, 1, 0]);
+        assert!(matches!(make(&holders, &all, 1), StorageError::Busy(_)), "nobody is left who could give way");
     }
 }

@@ -106,12 +106,10 @@ impl Source {
     }
 
     /// Gives the view back. The next page opens another one, and goes on behind the last entry.
-    pub(super) fn close(&mut self) -> bool {
-        let is_open = self.is_open();
-        if is_open {
+    pub(super) fn close(&mut self) {
+        if self.is_open() {
             self.view = View::NotYet;
         }
-        is_open
     }
 
     /// Number of entries of the page that were not taken yet.

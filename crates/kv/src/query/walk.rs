@@ -100,7 +100,9 @@ impl QueryWalk {
 
     /// Gives all views back, until the next batch. Returns whether there were any.
     pub(crate) fn close_views(&mut self) -> bool {
-        self.sources.iter_mut().fold(false, |had, source| source.close() || had)
+        let had_views = self.has_views();
+        self.sources.iter_mut().for_each(Source::close);
+        had_views
     }
 
     /// Pushes the next entry of a source onto `heads`. Returns the cost in entries read.
