@@ -3,7 +3,7 @@
 use super::*;
 use crate::memory::ALLOWANCE_BYTES;
 use bytes::Bytes;
-use ombak_proto::messages::{RpbContent, RpbGetReq, RpbGetResp, RpbPair, RpbPutReq};
+use ombak_proto::messages::{RpbContent, RpbGetReq, RpbGetResp, RpbMapRedReq, RpbPair, RpbPutReq};
 
 const CLIENTS: usize = 50;
 /// The number of clients that never read. The node makes an answer for one of them at a time.
@@ -180,5 +180,29 @@ async fn messages_that_cannot_need_it_may_not_be_large() {
         assert!(text.contains("at most 1048576 bytes"), "{code}: {text}");
     }
     wire.ping().await;
+    all_is_given_back(&node).await;
+}
+
+/// A job that gives its inputs. Its results fit into no buffer of a socket.
+fn large_job() -> RpbMapRedReq {
+    let keys = "[\"b\",\"k\"],".repeat(1_500_000);
+    let request = format!("{{\"inputs\":[{keys}[\"b\",\"k\"]],\"query\":[]}}");
+    RpbMapRedReq { request: request.into(), content_type: "application/json".into() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_gives_its_memory_back_when_its_client_leaves() {
+    let node = limited(256 << 20).await;
+    // This client leaves while its job is decoded, or has just begun.
+    let mut early = node.connect().await;
+    early.send(code::MAP_RED_REQ, &large_job()).await;
+    drop(early);
+    all_is_given_back(&node).await;
+    // This one leaves when the answer has begun, and has read nothing of it.
+    let mut late = node.connect().await;
+    late.send(code::MAP_RED_REQ, &large_job()).await;
+    timeout(PATIENCE, late.stream.readable()).await.expect("the answer begins").unwrap();
+    assert!(node.memory.status().bytes_used > 4_000_000, "it holds its inputs");
+    drop(late);
     all_is_given_back(&node).await;
 }
