@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// that other connections do not notice.
 pub(crate) const IN_PLACE_BYTES_MAX: usize = 128 << 10;
 
-/// What is reserved at first, in multiples of the message.
-const SHARES: [usize; 3] = [2, 16, usize::MAX];
+/// What is reserved at first, in multiples of the message. What the first attempt has used may stay
+/// with the allocator during the second, so it is little. Nearly all messages need less.
+const SHARES: [usize; 3] = [1, 16, usize::MAX];
 
 /// What is reserved at least, in bytes.
 const RESERVED_BYTES_MIN: usize = 16 << 10;
