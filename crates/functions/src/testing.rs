@@ -1,8 +1,8 @@
 //! The processes of functions in tests.
 
 /// Makes a test program one that runs functions, too: defines `program()`, which gives the
-/// [`WorkerProgram`](crate::WorkerProgram) for a pool. It is this test program, executed to run only
-/// a test that serves. Use it once in a module.
+/// [`WorkerProgram`](crate::WorkerProgram) for a pool. It is this test program, executed to run
+/// only a test that serves. Use it once in a module.
 #[macro_export]
 macro_rules! function_worker_of_tests {
     () => {

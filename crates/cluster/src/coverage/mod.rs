@@ -11,8 +11,8 @@ pub(crate) use remote::RemoteCoverage;
 pub(crate) use service::CoverageService;
 
 /// How many bytes a node may send ahead of what was consumed. Half of it holds the longest message
-/// of an answer, which has twice [`ITEM_BYTES_MAX`]. The asking node has room for 455 such windows of
-/// one other node.
+/// of an answer, which has twice [`ITEM_BYTES_MAX`]. The asking node has room for 455 such windows
+/// of one other node.
 const WINDOW_BYTES: usize = 576 << 10;
 /// About how many bytes an item has at most, unless a single name or entry is longer. A longer one
 /// travels in parts of this length.
