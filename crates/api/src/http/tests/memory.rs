@@ -129,8 +129,10 @@ async fn a_job_holds_its_inputs_until_its_client_leaves() {
 
 #[tokio::test]
 async fn a_job_that_finds_no_memory_is_refused() {
-    let job = large_job();
-    let server = limited(3 * job.len() as u64 / 2).await;
+    // Each of these small values takes many times its text.
+    let many = "[],".repeat(1_000_000);
+    let job = format!("{{\"inputs\":[[\"b\",\"k\",[{many}1]]],\"query\":[]}}");
+    let server = limited(4 * job.len() as u64).await;
     let answer = server.request("POST", "/mapred", "Content-Type: application/json\r\n", &job).await;
     assert_eq!((answer.status, server.memory.status().refused_total), (500, 1), "{}", answer.text());
     all_is_given_back(&server).await;
