@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) const IN_PLACE_BYTES_MAX: usize = 128 << 10;
 
 /// What is reserved at first, in multiples of the message. What the first attempt has used may stay
-/// with the allocator during the second, so it is little. Nearly all messages need less.
+/// with the allocator during the second, so it is little.
 const SHARES: [usize; 3] = [1, 16, usize::MAX];
 
 /// What is reserved at least, in bytes.

@@ -48,9 +48,8 @@ async fn a_frame_that_does_not_finish_ends_the_connection_and_idling_does_not() 
     idle.ping().await;
 }
 
-#[tokio::test]
-async fn a_peer_that_does_not_take_its_answers_is_cut_off() {
-    let node = Node::with(PbConfig { write_timeout: SHORT, ..PbConfig::default() }).await;
+/// A peer that has asked for more answers than fit into the buffers of its connection.
+async fn unread_answers(node: &Node) -> Wire {
     let mut wire = node.connect().await;
     let content = RpbContent { value: vec![7; 1 << 20].into(), ..RpbContent::default() };
     let put =
@@ -63,6 +62,13 @@ async fn a_peer_that_does_not_take_its_answers_is_cut_off() {
         write_message(code::GET_REQ, &get, &mut out);
     }
     wire.send_bytes(&out).await;
+    wire
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_take_its_answers_is_cut_off() {
+    let node = Node::with(PbConfig { write_timeout: SHORT, ..PbConfig::default() }).await;
+    let _wire = unread_answers(&node).await;
     until("the connection has gone", async || node.connections() == 0).await;
 }
 
@@ -104,18 +110,7 @@ async fn stopping_does_not_wait_for_a_peer_that_takes_nothing() {
     let patient = Duration::from_secs(600);
     let config = PbConfig { write_timeout: patient, drain_timeout: patient, ..PbConfig::default() };
     let node = Node::with(config).await;
-    let mut wire = node.connect().await;
-    let content = RpbContent { value: vec![7; 1 << 20].into(), ..RpbContent::default() };
-    let put =
-        RpbPutReq { bucket: Some("b".into()), key: Some("k".into()), content: Some(content), ..RpbPutReq::default() };
-    wire.send(code::PUT_REQ, &put).await;
-    wire.expect_empty(code::PUT_RESP).await;
-    let mut out = Vec::new();
-    for _ in 0..200 {
-        let get = RpbGetReq { bucket: Some("b".into()), key: Some("k".into()), ..RpbGetReq::default() };
-        write_message(code::GET_REQ, &get, &mut out);
-    }
-    wire.send_bytes(&out).await;
+    let wire = unread_answers(&node).await;
     timeout(PATIENCE, wire.stream.readable()).await.expect("the answers begin").unwrap();
     node.stop.send(true).unwrap();
     timeout(PATIENCE, node.served).await.expect("it stops in time").unwrap();
