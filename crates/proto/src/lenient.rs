@@ -21,7 +21,7 @@ pub(crate) struct Field {
 
 pub(crate) mod schema {
     use super::Field;
-    include!(concat!(env!("OUT_DIR"), "/schema.rs"));
+    include!("generated/schema.rs");
 }
 
 /// Decodes a message and skips fields whose number or wire type is unknown.

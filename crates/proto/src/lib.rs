@@ -26,11 +26,11 @@ pub mod reply;
 pub mod request;
 pub mod wire;
 
-/// The generated messages; `messages/*.proto` describe each.
+/// The generated messages. `messages/*.proto` describe each, and `tests/generated.rs` writes them.
 #[allow(missing_docs, reason = "the names are Riak's; docs/riak/pb-api.md describes each")]
 #[allow(clippy::doc_markdown, reason = "generated")]
 pub mod messages {
-    include!(concat!(env!("OUT_DIR"), "/riak.rs"));
+    include!("generated/riak.rs");
 }
 
 pub use frame::{Frame, FrameError};
