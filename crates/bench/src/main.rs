@@ -56,6 +56,7 @@ fn start(options: &RunOptions) -> Result<ExitCode, Box<dyn Error>> {
         skip_unsupported: options.skip_unsupported,
         pid: options.pid,
         data_dir: options.data_dir.clone(),
+        stats_address: options.stats.as_ref().map(ToString::to_string),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ending = runtime.block_on(run::run(planned.config, &beside, interrupted()))?;

@@ -80,6 +80,10 @@ pub struct RunOptions {
     /// Directory to measure: the data directory of the server.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// Where the server's /stats is, which names its version and backend in the report [default:
+    /// the first HTTP server, or port 8098 of the first server if its port is 8087].
+    #[arg(long, value_name = "HOST:PORT")]
+    pub stats: Option<Address>,
     /// Servers to use instead of the configured ones, for drivers with a single protocol. Separate
     /// several with commas.
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with_all = ["pb", "http"])]

@@ -187,6 +187,16 @@ impl Plan {
         }
     }
 
+    /// Where the measured server answers `GET /stats` over HTTP, as far as the settings tell.
+    pub fn stats_address(&self) -> Option<String> {
+        match self {
+            Self::Pb(plan) => plan.stats_address(),
+            Self::HttpRaw(plan) => plan.stats_address(),
+            Self::Nhs(plan) => plan.stats_address(),
+            Self::Embedded(_) | Self::Redis(_) | Self::Null(_) => None,
+        }
+    }
+
     /// The highest number of threads for the workers. Workers that block need one thread each.
     pub fn threads(&self, processors: usize) -> usize {
         match self {

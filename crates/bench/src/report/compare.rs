@@ -14,7 +14,8 @@ use super::metric::{self, Metric};
 use super::page::Page;
 use super::picture::picture;
 use super::plotted_windows::{PlottedWindows, XAxis};
-use super::table::{Row, Table};
+use super::table::{Better, Row, Table};
+use super::text::duration;
 use super::{ReportError, basho};
 
 const TITLE: &str = "Runs compared";
@@ -23,6 +24,10 @@ const METRICS: [Metric; 6] = [metric::MEAN, metric::MEDIAN, metric::P95, metric:
 /// The metrics in the charts, with their titles.
 const CHARTS: [(&str, Metric); 2] =
     [("95th percentile of latency", metric::P95), ("99th percentile of latency", metric::P99)];
+
+/// Runs whose lengths differ by more than this factor are hard to compare: caches are warmer in the
+/// longer one, and merges come only later.
+const LENGTHS_RATIO_MAX: f64 = 1.1;
 
 /// Draws the runs of several directories into `out` (`compare.html`, `compare.png`) and returns a
 /// table with their ratios to the first run. A directory is one of ombak-bench (with `run.json`) or
@@ -78,7 +83,18 @@ impl Comparison {
         let mut runs = Vec::with_capacity(dirs.len());
         for (dir, name) in dirs.iter().zip(names(dirs)) {
             let run = load(dir, &name)?;
-            runs.push(Compared { name, labels: file_names(&run.operations), totals: Window::default(), run });
+            let labels = file_names(&run.operations);
+            runs.push(Compared { name, labels, totals: Window::default(), run });
+        }
+        let titles: BTreeSet<String> = runs.iter().map(|compared| compared.run.title()).collect();
+        for compared in &mut runs {
+            let title = compared.run.title();
+            // Runs of the same configuration are told apart by the names of their directories.
+            compared.name = match titles.len() == dirs.len() {
+                true => title,
+                false if title == compared.run.name => continue,
+                false => format!("{title} {}", compared.name),
+            };
         }
         // Percentiles that were computed in different ways must not be compared.
         let exact = runs.iter().all(|compared| totals(&compared.run).1);
@@ -102,7 +118,7 @@ impl Comparison {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.differences();
         if !self.exact {
             notes.push("Percentiles of whole runs are means of the windows': basho_bench writes no others.".to_owned());
         }
@@ -112,9 +128,30 @@ impl Comparison {
         notes
     }
 
+    /// Warnings of what makes the runs hard to compare.
+    fn differences(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let lengths = self.runs.iter().map(|compared| compared.totals.elapsed_s);
+        let (shortest, longest) =
+            lengths.clone().fold((f64::MAX, 0.0_f64), |(least, most), length| (least.min(length), most.max(length)));
+        if longest > shortest * LENGTHS_RATIO_MAX {
+            let lengths: Vec<String> = lengths.map(duration).collect();
+            warnings.push(format!("Warning: the runs differ in length: {}.", lengths.join(", ")));
+        }
+        let drivers: Vec<&str> = self.runs.iter().map(|compared| compared.run.driver().unwrap_or("unknown")).collect();
+        if drivers.iter().any(|driver| Some(driver) != drivers.first()) {
+            warnings.push(format!("Warning: the runs differ in driver and protocol: {}.", drivers.join(", ")));
+        }
+        warnings
+    }
+
     fn table(&self) -> Table {
         let mut rows = vec![
-            Row::of_numbers("ops/s", self.runs.iter().map(|run| Some(run.totals.per_second(run.totals.units())))),
+            Row::of_numbers(
+                "ops/s",
+                Better::Larger,
+                self.runs.iter().map(|run| Some(run.totals.per_second(run.totals.units()))),
+            ),
             Row::of_counts("failed", self.runs.iter().map(|run| run.totals.errors())),
         ];
         for label in &self.shared {
@@ -122,11 +159,15 @@ impl Comparison {
                 compared.operation(&compared.totals, label).copied().filter(|operation| operation.units > 0)
             };
             let rate = |compared: &Compared| Some(compared.totals.per_second(summary(compared)?.units));
-            rows.push(Row::of_numbers(format!("{} ops/s", self.shown(label)), self.runs.iter().map(rate)));
+            rows.push(Row::of_numbers(
+                format!("{} ops/s", self.shown(label)),
+                Better::Larger,
+                self.runs.iter().map(rate),
+            ));
             for metric in METRICS {
                 let ms = |compared: &Compared| metric.ms(&summary(compared)?);
                 let what = format!("{} {} ms", self.shown(label), metric.name);
-                rows.push(Row::of_numbers(what, self.runs.iter().map(ms)));
+                rows.push(Row::of_numbers(what, Better::Smaller, self.runs.iter().map(ms)));
             }
         }
         Table { names: self.runs.iter().map(|compared| compared.name.clone()).collect(), rows }

@@ -59,15 +59,15 @@ impl Page {
 
     /// Appends a table. The first column is text, the others are numbers.
     pub(super) fn table(&mut self, class: &str, head: &[String], rows: &[Vec<String>]) {
-        let row = |tag: &str, cells: &[String]| {
-            let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
-            format!("<tr>{cells}</tr>\n")
-        };
-        let body: String = rows.iter().map(|cells| row("td", cells)).collect();
+        let headings: String = head.iter().map(|cell| format!("<th>{}</th>", escaped(cell))).collect();
+        // On a narrow screen each cell is a line of its own, which begins with the column's name.
+        let cell =
+            |(cell, name): (&String, &String)| format!("<td data-column=\"{}\">{}</td>", escaped(name), escaped(cell));
+        let row = |cells: &Vec<String>| format!("<tr>{}</tr>\n", cells.iter().zip(head).map(cell).collect::<String>());
+        let body: String = rows.iter().map(row).collect();
         let _ = write!(
             self.html,
-            "<div class=\"table\"><table class=\"{class}\">\n<thead>\n{}</thead>\n<tbody>\n{body}</tbody>\n</table></div>\n",
-            row("th", head)
+            "<div class=\"table\"><table class=\"{class}\">\n<thead>\n<tr>{headings}</tr>\n</thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
         );
     }
 

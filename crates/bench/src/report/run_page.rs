@@ -15,8 +15,11 @@ const METRICS: [Metric; 7] =
 /// The whole page, with charts over time and charts over volume.
 pub(super) fn page(run: &Run, by_time: &[Section], by_volume: &[Section]) -> String {
     let (totals, exact) = totals(run);
-    let mut page = Page::new(&run.name);
+    let mut page = Page::new(&run.title());
     page.paragraph("lead", &lead(&totals));
+    if run.title() != run.name {
+        page.paragraph("small", &run.name);
+    }
     origin_table(&mut page, run);
     page.notes(&run.notes);
     page.heading("Totals");
@@ -44,14 +47,12 @@ fn lead(totals: &Window) -> String {
 
 /// A table with the origin of the run, if it is known.
 fn origin_table(page: &mut Page, run: &Run) {
-    let Some(Origin { config_files, host, program }) = &run.origin else { return };
+    let Some(Origin { config_files, host, program, server }) = &run.origin else { return };
     let files = config_files.join(", ");
-    let rows = [("configuration", &files), ("load from", host), ("version", program)];
-    page.table(
-        "facts",
-        &["".to_owned(), "this run".to_owned()],
-        &rows.map(|(what, value)| vec![what.to_owned(), value.clone()]),
-    );
+    let mut rows = vec![("configuration", &files), ("load from", host), ("load generator", program)];
+    rows.extend(server.iter().map(|server| ("server", server)));
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|(what, value)| vec![what.to_owned(), value.clone()]).collect();
+    page.table("facts", &["".to_owned(), "this run".to_owned()], &rows);
 }
 
 fn totals_table(page: &mut Page, run: &Run, totals: &Window) {

@@ -46,6 +46,7 @@ fn run(name: &str, least_us: u64) -> Run {
         config_files: vec!["seeds/one.config".into(), "other.config".into()],
         host: "desk: Linux 6.1 x86_64, 2 processors".into(),
         program: "ombak-bench 0.1.0".into(),
+        server: Some("Ombak 0.1.0 (as Riak KV 3.2.3), bitcask".into()),
     });
     run.config = vec!["{riakc_pb_bucket, <<\"test\">>}.".into()];
     run.notes = vec!["search left out: no such feature".into()];
@@ -226,17 +227,18 @@ fn runs_are_compared_with_the_first() {
     let row =
         |what: &str| table.lines().find(|line| line.starts_with(what)).unwrap_or_else(|| panic!("{what}: {table}"));
     let words = |what: &str| row(what).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words("  "), ["fast", "slow", "ratio"]);
+    assert_eq!(words("  "), ["one", "+", "other", "fast", "one", "+", "other", "slow", "ratio"]);
     assert_eq!(words("ops/s"), ["ops/s", "20.0", "20.0", "x", "1.00"]);
     assert_eq!(words("failed"), ["failed", "1", "1"]);
-    assert_eq!(words("get 99th ms"), ["get", "99th", "ms", "1.10", "2.10", "x", "1.91"]);
-    assert!(row("put_unique 95th ms").ends_with("x 1.53"), "{table}");
+    assert_eq!(words("get 99th ms"), ["get", "99th", "ms", "1.10", "2.10", "x", "1.91", "worse"]);
+    assert!(row("put_unique 95th ms").ends_with("x 1.53 worse"), "{table}");
+    assert!(!table.contains("Warning"), "{table}");
 
     let html = fs::read_to_string(out.join("compare.html")).unwrap();
     let page = parsed(&html);
-    assert!(texts(&page, "td").contains(&"x 1.91".to_owned()));
+    assert!(texts(&page, "td").contains(&"x 1.91 worse".to_owned()));
     assert_eq!(
-        chart_texts(&page).iter().filter(|text| **text == "slow").count(),
+        chart_texts(&page).iter().filter(|text| **text == "one + other slow").count(),
         2 + 2 * 2 * 2,
         "in each chart, twice"
     );
@@ -245,6 +247,33 @@ fn runs_are_compared_with_the_first() {
         &[ColorRole::Text, ColorRole::Line(0), ColorRole::Line(1), ColorRole::Line(2)],
     );
     assert!(found[..3].iter().all(|count| *count > 500) && found[3] == 0, "{found:?}");
+}
+
+#[test]
+fn runs_of_other_lengths_and_protocols_are_compared_with_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dirs = Vec::new();
+    for (file, driver, length_s) in
+        [("pb.config", "basho_bench_driver_riakc_pb", 90.0), ("http.config", "basho_bench_driver_http_raw", 5.0)]
+    {
+        let mut run = run(file, 1000);
+        run.config.push(format!("driver: {driver}"));
+        run.totals.as_mut().unwrap().elapsed_s = length_s;
+        run.origin.as_mut().unwrap().config_files = vec![format!("seeds/{file}")];
+        dirs.push(dir.path().join(file));
+        fs::create_dir(&dirs[dirs.len() - 1]).unwrap();
+        run.save(&dirs[dirs.len() - 1]).unwrap();
+    }
+    let table = compare(&dirs, &dir.path().join("out")).unwrap();
+    assert!(table.contains("Warning: the runs differ in length: 90 s, 5.00 s.\n"), "{table}");
+    let drivers = "basho_bench_driver_riakc_pb, basho_bench_driver_http_raw";
+    assert!(table.contains(&format!("Warning: the runs differ in driver and protocol: {drivers}.\n")), "{table}");
+    let head = table.lines().next().unwrap();
+    assert_eq!(
+        head.split_whitespace().collect::<Vec<_>>(),
+        ["pb", "http", "ratio"],
+        "the configurations name the runs"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub fn write(dir: &Path, run: &Run) -> Result<(), ReportError> {
     let path = dir.join("report.html");
     fs::write(&path, run_page::page(run, &by_time, &by_volume)).map_err(ReportError::io(&path))?;
     let picture_of = |name: &str, how: &str, sections: &[Section]| {
-        png::write(&dir.join(name), &picture(&format!("{}{how}", run.name), sections))
+        png::write(&dir.join(name), &picture(&format!("{}{how}", run.title()), sections))
     };
     picture_of("summary.png", "", &by_time)?;
     picture_of("summary_by_volume.png", " by volume", &by_volume)

@@ -19,6 +19,7 @@ mod mix;
 mod results;
 mod runner;
 mod schedule;
+mod server_facts;
 mod stop;
 mod worker;
 mod worker_threads;

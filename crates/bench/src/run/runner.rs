@@ -3,6 +3,7 @@
 use super::live::Live;
 use super::mix::Mix;
 use super::results::Results;
+use super::server_facts::server_facts;
 use super::stop::Stop;
 use super::worker_threads::{Shared, WorkerThreads};
 use crate::config::{Config, ConfigError};
@@ -37,6 +38,8 @@ pub struct Options {
     pub pid: Option<u32>,
     /// The directory whose size is sampled.
     pub data_dir: Option<PathBuf>,
+    /// Where the server says which version it is, in place of the driver's own choice.
+    pub stats_address: Option<String>,
 }
 
 /// How a run ended.
@@ -111,12 +114,17 @@ pub async fn run(
         results.log(line)?;
     }
     let labels = config.operations.iter().map(|operation| operation.label.clone()).collect();
+    let server = match options.stats_address.clone().or_else(|| config.driver.stats_address()) {
+        Some(address) => server_facts(&address).await,
+        None => None,
+    };
     let mut report = Run::new(&options.name, labels);
     report.terms = config.operations.iter().map(|operation| operation.term.to_string()).collect();
     report.origin = Some(Origin {
         config_files: options.config_files.iter().map(|file| file.display().to_string()).collect(),
         host: host(),
         program: concat!("ombak-bench ", env!("CARGO_PKG_VERSION")).to_owned(),
+        server,
     });
     report.config.clone_from(&options.explanation);
     report.notes = notes;

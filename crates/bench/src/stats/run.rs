@@ -52,6 +52,10 @@ pub struct Origin {
     pub host: String,
     /// The load generator and its version.
     pub program: String,
+    /// The server with its version and backend. `None` if it did not say, or if an older version of
+    /// this program recorded the run.
+    #[serde(default)]
+    pub server: Option<String>,
 }
 
 /// How often an operation failed for one reason.
@@ -104,6 +108,20 @@ impl Run {
     /// A run that has no windows yet.
     pub fn new(name: impl Into<String>, operations: Vec<String>) -> Self {
         Self { version: VERSION, name: name.into(), operations, ..Self::default() }
+    }
+
+    /// The title for people: the names of the configuration files without their endings. It is the
+    /// name of the run if they are not known.
+    pub fn title(&self) -> String {
+        let stem = |file: &String| Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let files = self.origin.iter().flat_map(|origin| &origin.config_files);
+        let stems: Vec<String> = files.filter_map(stem).collect();
+        if stems.is_empty() { self.name.clone() } else { stems.join(" + ") }
+    }
+
+    /// The driver that the configuration names, if it is known.
+    pub fn driver(&self) -> Option<&str> {
+        self.config.iter().find_map(|line| line.strip_prefix("driver: "))
     }
 
     /// The name of an operation for people: its term. It is the label if the term is not known, or

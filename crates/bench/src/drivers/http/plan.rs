@@ -84,6 +84,11 @@ impl HttpPlan {
         Ok(Self { shared: Arc::new(shared), file_dir })
     }
 
+    /// The address of the first server.
+    pub fn stats_address(&self) -> Option<String> {
+        self.shared.targets.first().map(Target::to_string)
+    }
+
     /// Describes the driver in words, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         let shared = &self.shared;

@@ -110,6 +110,11 @@ impl NhsPlan {
         })
     }
 
+    /// The address of the first server over HTTP.
+    pub fn stats_address(&self) -> Option<String> {
+        self.http.first().map(Target::to_string)
+    }
+
     /// Describes the driver in words, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         let shared = &self.shared;

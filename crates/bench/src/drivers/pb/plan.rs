@@ -104,6 +104,12 @@ impl PbPlan {
         Ok(Self { shared: Arc::new(shared), targets })
     }
 
+    /// Where the first server answers over HTTP if both of its ports are the usual ones.
+    pub fn stats_address(&self) -> Option<String> {
+        let first = self.targets.first().filter(|target| target.port == 8087)?;
+        Some(format!("{}:8098", first.host))
+    }
+
     /// Describes the driver in words, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         let shared = &self.shared;
