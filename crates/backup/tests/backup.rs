@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-#[path = "../../kv/tests/support/mod.rs"]
+#[path = "../../kv/tests/all/support/mod.rs"]
 mod support;
 
 use bytes::Bytes;

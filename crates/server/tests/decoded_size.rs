@@ -1,7 +1,11 @@
 //! What a message takes in memory: at most 12 times what its client sent. The worst shape of each
 //! kind of message is sent to a real node, whose memory the operating system counts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//!
+//! This is a test program of its own: it measures memory, and what others do beside it would show.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "all/support/mod.rs"]
 mod support;
 
 use ombak_client::messages::{

@@ -1,0 +1,31 @@
+//! Tests of the engine through its public face, in one program, because each program takes seconds
+//! to link.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod backends;
+mod background;
+mod clock_back;
+mod copies_age;
+mod coverage;
+mod deadlines;
+mod engines;
+mod expiry;
+mod faults;
+mod imports;
+mod index_entries;
+mod index_queries;
+mod kv;
+mod media_errors;
+mod one_writer;
+mod placements;
+mod power;
+mod replicas;
+mod restart;
+mod restored;
+mod retries;
+mod riak_scenarios;
+mod support;
+mod transfer_threads;
+mod transfers;
+mod transfers_random;

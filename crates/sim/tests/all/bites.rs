@@ -1,0 +1,238 @@
+//! Rules that are broken on purpose are found by the same runs that otherwise break none.
+
+use ombak_kv::{BrokenRule, break_rule};
+use ombak_sim::run_seed;
+
+/// The seeds among which each broken rule is found.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;
+
+/// Runs seeds until one breaks a rule, and returns what it says. `first` is only where it was found
+/// last, to save time.
+fn found_by_a_seed(rule: BrokenRule, first: u64) -> String {
+    found_as(rule, "", first)
+}
+
+/// The same, for a violation whose text has certain words.
+fn found_as(rule: BrokenRule, words: &str, first: u64) -> String {
+    assert!(SEEDS.contains(&first));
+    for seed in std::iter::once(first).chain(SEEDS.filter(|seed| *seed != first)) {
+        // The switch counts for this thread alone, and a run stays on its thread.
+        break_rule(Some(rule));
+        let report = run_seed(seed);
+        break_rule(None);
+        if let Some(text) = report.violation.map(|it| it.to_string()).filter(|text| text.contains(words)) {
+            println!("{rule:?}: seed {seed}: {text}");
+            return text;
+        }
+    }
+    panic!("no seed of {SEEDS:?} has noticed that this rule is broken: {rule:?}")
+}
+
+#[test]
+fn an_actor_that_is_used_again_is_found() {
+    let violation = found_by_a_seed(BrokenRule::EachRunHasItsOwnActor, 3);
+    assert!(violation.contains("one event id names"), "{violation}");
+}
+
+#[test]
+fn a_replica_that_drops_siblings_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ReplicasKeepSiblings, 1);
+    assert!(violation.contains("no disk has it") || violation.contains("differ"), "{violation}");
+}
+
+#[test]
+fn a_forwarded_put_that_is_executed_late_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ForwardedPutsAreNeverLate, 3);
+    assert!(violation.contains("was not executed in time"), "{violation}");
+}
+
+#[test]
+fn copies_that_are_given_back_by_partition_are_found() {
+    let violation = found_by_a_seed(BrokenRule::HintsGoByClass, 1);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_copy_that_is_removed_unproven_is_found() {
+    let violation = found_by_a_seed(BrokenRule::OnlyProvenVersionsAreRemoved, 2);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_proof_that_is_not_synced_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ProofsAreSynced, 2);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_round_that_asks_no_other_member_is_found() {
+    let violation = found_by_a_seed(BrokenRule::OtherMembersAreAsked, 1);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_vote_that_is_not_synced_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ReapingAnswersAreSynced, 2);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_vote_of_a_filling_primary_is_found() {
+    let violation = found_by_a_seed(BrokenRule::FillingPrimariesDoNotVote, 6);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_copy_that_passes_a_fence_is_found() {
+    let violation = found_by_a_seed(BrokenRule::CopiesAreFenced, 3);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_not_found_of_a_filling_replica_is_found() {
+    let _ = found_as(BrokenRule::FillingReplicasProveNoAbsence, "found nothing", 2);
+}
+
+#[test]
+fn a_lost_tail_that_is_not_noticed_is_found() {
+    let violation = found_by_a_seed(BrokenRule::LostTailsAreNoticed, 4);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn an_answer_that_raises_no_fence_is_found() {
+    let violation = found_by_a_seed(BrokenRule::AnswersRaiseFences, 3);
+    assert!(violation.contains("older than a tombstone"), "{violation}");
+}
+
+#[test]
+fn a_removal_that_raises_no_fence_is_found() {
+    let violation = found_by_a_seed(BrokenRule::RemovalsRaiseFences, 3);
+    assert!(violation.contains("older than a tombstone"), "{violation}");
+}
+
+#[test]
+fn a_refused_copy_that_is_sent_again_is_found() {
+    let violation = found_by_a_seed(BrokenRule::RefusedCopiesAreReadAgain, 3);
+    assert!(violation.contains("older than a tombstone"), "{violation}");
+}
+
+#[test]
+fn a_node_that_goes_on_after_a_pause_and_waits_for_nobody_is_found() {
+    let _ = found_as(BrokenRule::WakingNodesWait, "after a pause of all owners", 1);
+}
+
+#[test]
+fn primaries_that_check_no_condition_are_found() {
+    let _ = found_as(BrokenRule::PrimariesCheckConditions, "had the same precondition", 9);
+}
+
+#[test]
+fn primaries_that_check_no_absence_are_found() {
+    let _ = found_as(BrokenRule::PrimariesCheckConditions, "for a key without a value", 21);
+}
+
+#[test]
+fn a_living_value_that_is_preferred_to_a_newer_tombstone_is_found() {
+    let _ = found_as(BrokenRule::NewerTombstonesHide, "beside a newer deletion", 148);
+}
+
+#[test]
+fn a_hidden_value_that_stays_is_found() {
+    let _ = found_as(BrokenRule::HiddenValuesAreReplaced, "beside a newer deletion", 148);
+}
+
+#[test]
+fn a_tombstone_that_is_removed_with_its_time_is_found() {
+    let _ = found_as(BrokenRule::TombstonesLoseTheirTimes, "still has its time", 3);
+}
+
+#[test]
+fn a_bad_sector_that_nothing_repairs_is_found() {
+    let _ = found_as(BrokenRule::MediaErrorsAreRepaired, "members still change", 4);
+}
+
+#[test]
+fn a_changing_home_that_reaps_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ChangingHomesReapNothing, 3);
+    assert!(violation.contains("its home is changing"), "{violation}");
+}
+
+#[test]
+fn a_leaver_that_stands_in_is_found() {
+    let _ = found_as(BrokenRule::LeaversStandInForNobody, "in the place of another, although it leaves", 18);
+}
+
+#[test]
+fn a_leaver_that_is_removed_before_it_has_given_all_is_found() {
+    let _ = found_as(BrokenRule::LeaversSayWhatTheyHold, "removed because it leaves, and it still holds", 42);
+}
+
+#[test]
+fn a_full_disk_that_nothing_pays_for_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ReservesPayForNotes, 4);
+    assert!(violation.contains("still"), "{violation}");
+}
+
+#[test]
+fn a_leaver_that_keeps_what_it_has_not_proved_is_found() {
+    let violation = found_by_a_seed(BrokenRule::LeaversProveWhatTheyKeep, 6);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_removed_node_that_takes_part_again_is_found() {
+    let _ = found_as(BrokenRule::RemovedNodesTakeNoPart, "older than a tombstone", 40);
+}
+
+#[test]
+fn a_newcomer_that_hands_back_before_its_commit_is_found() {
+    let _ = found_as(BrokenRule::NewcomersHandBackLater, "whose join is not committed", 1);
+}
+
+#[test]
+fn a_role_that_clears_what_is_owed_is_found() {
+    let violation = found_by_a_seed(BrokenRule::RolesKeepWhatIsOwed, 21);
+    assert!(violation.contains("does not owe what it held for others"), "{violation}");
+}
+
+#[test]
+fn slots_that_flip_one_by_one_are_found() {
+    let _ = found_as(BrokenRule::HomesMoveAsAWhole, "they are of no ring", 8);
+}
+
+#[test]
+fn acknowledgements_that_count_in_one_set_are_found() {
+    let violation = found_by_a_seed(BrokenRule::BothSetsCount, 6);
+    assert!(violation.contains("primaries of each set had acknowledged it"), "{violation}");
+}
+
+#[test]
+fn puts_that_go_to_the_set_in_force_alone_are_found() {
+    let violation = found_by_a_seed(BrokenRule::PutsReachBothSets, 3);
+    assert!(violation.contains("primaries of each set had acknowledged it"), "{violation}");
+}
+
+#[test]
+fn acknowledgements_by_an_older_placement_are_found() {
+    let violation = found_by_a_seed(BrokenRule::WritesAreFenced, 15);
+    assert!(violation.contains("primaries of each set had acknowledged it"), "{violation}");
+}
+
+#[test]
+fn flips_without_proofs_are_found() {
+    let violation = found_by_a_seed(BrokenRule::FlipsNeedProofs, 1);
+    assert!(violation.contains("lacks what host"), "{violation}");
+}
+
+#[test]
+fn copies_that_an_old_set_gives_back_early_are_found() {
+    let violation = found_by_a_seed(BrokenRule::OldSetsKeepTheirCopies, 2);
+    assert!(violation.contains("its home is changing"), "{violation}");
+}
+
+#[test]
+fn a_copy_that_one_primary_has_proved_is_found() {
+    let violation = found_by_a_seed(BrokenRule::AllPrimariesProve, 2);
+    assert!(violation.contains("it gave back"), "{violation}");
+}

@@ -1,0 +1,26 @@
+//! Tests of stores through their public face, in one program, because each program takes seconds to
+//! link.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod append_marks;
+mod backup;
+mod boundaries;
+mod closing;
+mod common;
+mod contract;
+mod expiry;
+mod faults;
+mod format;
+mod format_2;
+mod full_disk;
+mod identity;
+mod large_objects;
+mod media_errors;
+mod merge_guards;
+mod metamorphic;
+mod missing_parts;
+mod power_cut;
+mod sync_interval;
+mod upkeep;
+mod verify;

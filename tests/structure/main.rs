@@ -1,0 +1,8 @@
+//! Tests of the shape of the workspace, in one program.
+
+mod crate_edges;
+mod frozen_fixtures;
+mod module_circles;
+mod prose_width;
+mod scenarios;
+mod simulated_world;
