@@ -3,12 +3,12 @@
 without syncs, in a memory cgroup of 1 GiB, and writes one table, one page of ratios, and the
 charts. `test1r` is the first test with values that do not compress.
 
-`make bench-backends` builds the needed programs in release. Keys and lengths are scaled so that the
-data is larger than the memory of the cgroup and fits on the disk. Runs that are compared follow one
-another: for each test all backends, first without syncs and then with them. In `test1f` all keys
-exist before the run begins, so the share of gets that find an object does not change during the
-run. Needs the right to create a memory cgroup (root); otherwise the results say that the runs had
-the memory of the machine."""
+`make bench-backends` builds the needed programs with the profile `dist`. Keys and lengths are
+scaled so that the data is larger than the memory of the cgroup and fits on the disk. Runs that are
+compared follow one another: for each test all backends, first without syncs and then with them. In
+`test1f` all keys exist before the run begins, so the share of gets that find an object does not
+change during the run. Needs the right to create a memory cgroup (root); otherwise the results say
+that the runs had the memory of the machine."""
 import argparse
 import json
 import os

@@ -12,7 +12,7 @@ Usage:
   cluster.py requests [--rounds N] [--seconds N]    gets and puts, mixed and alone, 6 and 100 connections
   cluster.py nodes [--rounds N] [--seconds N]       puts at nodes that hold the key, with 3, 5 and 7 nodes
 
-The programs come from the directory of OMBAK_PROGRAM, which should be a release build."""
+The programs come from the directory of OMBAK_PROGRAM, which should be one of `make dist`."""
 import argparse
 import os
 import statistics
@@ -156,5 +156,5 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMBAK_PROGRAM", str(measure.ROOT / "target" / "release" / "ombak"))
+    os.environ.setdefault("OMBAK_PROGRAM", str(measure.ROOT / "target" / "dist" / "ombak"))
     sys.exit(main())

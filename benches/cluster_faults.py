@@ -11,7 +11,7 @@ The clients ask the two healthy nodes. A request that has to wait for the one be
 the time at which it should have begun. Each percentile is the median of windows of 2 s, because a
 virtual machine that gets no processor for a moment spoils the window in which that happens.
 
-The programs come from the directory of OMBAK_PROGRAM, which should be a release build."""
+The programs come from the directory of OMBAK_PROGRAM, which should be one of `make dist`."""
 import argparse
 import json
 import os
@@ -249,5 +249,5 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMBAK_PROGRAM", str(measure.ROOT / "target" / "release" / "ombak"))
+    os.environ.setdefault("OMBAK_PROGRAM", str(measure.ROOT / "target" / "dist" / "ombak"))
     sys.exit(main())

@@ -18,7 +18,7 @@ share the processors of this machine. Each percentile is the median of windows o
 window is beside it. The rate at which data move is what node 4 has received, from the commit of the
 plan until the last home has its new replicas.
 
-The programs come from the directory of OMBAK_PROGRAM, which should be a release build."""
+The programs come from the directory of OMBAK_PROGRAM, which should be one of `make dist`."""
 import argparse
 import os
 import sys
@@ -209,5 +209,5 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMBAK_PROGRAM", str(measure.ROOT / "target" / "release" / "ombak"))
+    os.environ.setdefault("OMBAK_PROGRAM", str(measure.ROOT / "target" / "dist" / "ombak"))
     sys.exit(main())

@@ -11,7 +11,7 @@ Fetches of the value are timed while it has most additions, and when they have j
 
 The figures of requests that wait for each other contain what three nodes do besides. All nodes and the
 client share the processors of this machine. The programs come from the directory of OMBAK_PROGRAM, which
-should be a release build."""
+should be one of `make dist`."""
 import argparse
 import http.client
 import json

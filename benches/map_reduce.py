@@ -24,7 +24,7 @@ Parts:
 
 Each percentile is the median of windows of 2 s. The answers of all jobs are checked. All nodes and the
 clients share the processors of this machine. The programs come from the directory of OMBAK_PROGRAM,
-which should be a release build."""
+which should be one of `make dist`."""
 import argparse
 import functools
 import json
@@ -423,5 +423,5 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMBAK_PROGRAM", str(measure.ROOT / "target" / "release" / "ombak"))
+    os.environ.setdefault("OMBAK_PROGRAM", str(measure.ROOT / "target" / "dist" / "ombak"))
     sys.exit(main())

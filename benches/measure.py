@@ -2,10 +2,10 @@
 """Runs the configurations of `benches/seeds`, each against a fresh node, and makes one table and
 the charts of the results.
 
-`make bench-seeds` builds the needed programs in release. Each run takes MINUTES. Keys are scaled so
-that a run fits on a disk of 40 GB. The put test of 50 bytes also runs with 16 requests in flight,
-against the engine alone, and against the echo server. The tests with 6 workers also run with 100
-workers, and against the echo servers of both interfaces."""
+`make bench-seeds` builds the needed programs with the profile `dist`. Each run takes MINUTES. Keys
+are scaled so that a run fits on a disk of 40 GB. The put test of 50 bytes also runs with 16
+requests in flight, against the engine alone, and against the echo server. The tests with 6 workers
+also run with 100 workers, and against the echo servers of both interfaces."""
 import argparse
 import json
 import os

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures how long a node with many keys takes to start again, and its memory then.
 
-`make bench-start` builds the needed programs in release. KEYS (10,000,000) keys of 16 bytes with
-values of 100 bytes are put over Protocol Buffers. The node is stopped, the page cache is dropped if
-that is allowed, and the node is started again. The results are the seconds until it answers, and
-its resident memory then, which may still include memory that only the start needed."""
+`make bench-start` builds the needed programs with the profile `dist`. KEYS (10,000,000) keys of 16
+bytes with values of 100 bytes are put over Protocol Buffers. The node is stopped, the page cache is
+dropped if that is allowed, and the node is started again. The results are the seconds until it
+answers, and its resident memory then, which may still include memory that only the start needed."""
 import argparse
 import os
 import re
