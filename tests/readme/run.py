@@ -3,9 +3,10 @@
 directory with a fresh node. The other documents use what README.md has installed.
 
 A `console` block is a session: each line that begins with `$ ` is a command, and the lines below it
-are its output. A command goes on in the next lines until its quotation marks are closed. `...` stands for any text within a line, or for any lines if it is a line of its
-own. A command without output only has to succeed. A block in another language is a file, whose
-first line is a comment with its name.
+are its output. A command goes on in the next lines until its quotation marks are closed. `...`
+stands for any text within a line, or for any lines if it is a line of its own. A command without
+output only has to succeed. What a command exports, later commands have. A block in another language
+is a file, whose first line is a comment with its name.
 
 The documents name the default ports, and the node here has others: they are replaced in commands,
 files and outputs. Commands that install packages run in the package cache, and only if it does not
@@ -29,7 +30,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 import packages  # noqa: E402
 from node import ROOT, Node, clean_environment, program  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/datatypes.md", "docs/hooks.md", "docs/mapreduce.md")
+DOCUMENTS = ("README.md", "docs/health.md", "docs/datatypes.md", "docs/hooks.md", "docs/mapreduce.md")
 COMMAND_SECONDS_MAX = 300
 TRIES_MAX = 3
 
@@ -167,6 +168,11 @@ class Session:
         for path in entry.iterdir():
             (self.directory / path.name).symlink_to(path)
 
+    def export(self, command):
+        done = subprocess.run(["bash", "-c", f"{command}; env -0"], cwd=self.directory, env=self.environment, check=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        self.environment.update(entry.split("=", 1) for entry in done.stdout.split("\0") if entry)
+
     def run(self, place, command, expected):
         tries = TRIES_MAX if command.startswith(DOWNLOADS) else 1
         for _ in range(tries):
@@ -175,6 +181,8 @@ class Session:
                                   errors="replace", timeout=COMMAND_SECONDS_MAX)
             if done.returncode == 0:
                 break
+        if command.startswith("export "):
+            self.export(command)
         printed = "".join(line.rstrip() + "\n" for line in COLOURS.sub("", done.stdout).splitlines())
         shown = self.with_ports("\n".join(expected)).splitlines()
         if done.returncode != 0:
