@@ -101,11 +101,17 @@ fn a_report_is_a_page_by_itself() {
     });
     assert!(elsewhere.is_none() && !html.contains("url(") && !html.contains("@import"), "{elsewhere:?}");
 
-    assert_eq!(texts(&page, "h1"), ["tuesday"]);
+    assert_eq!(texts(&page, "h1"), ["one + other"], "the names of the configuration files");
+    assert!(texts(&page, "p").contains(&"tuesday".to_owned()));
     assert_eq!(texts(&page, "li"), ["search left out: no such feature"]);
     assert_eq!(texts(&page, "pre"), ["{riakc_pb_bucket, <<\"test\">>}."]);
     let cells = texts(&page, "td");
-    for origin in ["seeds/one.config, other.config", "desk: Linux 6.1 x86_64, 2 processors", "ombak-bench 0.1.0"] {
+    for origin in [
+        "seeds/one.config, other.config",
+        "desk: Linux 6.1 x86_64, 2 processors",
+        "ombak-bench 0.1.0",
+        "Ombak 0.1.0 (as Riak KV 3.2.3), bitcask",
+    ] {
         assert!(cells.iter().any(|cell| cell == origin), "{origin}: {cells:?}");
     }
     let get = ["get", "1,200", "10.0", "0", "1.00", "1.05", "1.05", "1.09", "1.10", "1.10", "1.10", "0.0980", "0.0990"];
