@@ -1,4 +1,5 @@
-//! Runs of many seeds. `OMBAK_SIM_SEEDS` says how many, and `OMBAK_SIM_SEED` runs only one.
+//! Runs of many seeds. `OMBAK_SIM_SEEDS` says how many, `OMBAK_SIM_FIRST` says with which they
+//! begin, and `OMBAK_SIM_SEED` runs only one.
 
 use ombak_sim::{FaultKind, Report, run_seed};
 use std::collections::BTreeMap;
@@ -49,7 +50,10 @@ fn no_seed_breaks_a_rule() {
     let only = number("OMBAK_SIM_SEED");
     let reports = match only {
         Some(seed) => run_seeds(seed..=seed),
-        None => run_seeds(1..=number("OMBAK_SIM_SEEDS").unwrap_or(SEEDS)),
+        None => {
+            let first = number("OMBAK_SIM_FIRST").unwrap_or(1);
+            run_seeds(first..=first + number("OMBAK_SIM_SEEDS").unwrap_or(SEEDS) - 1)
+        }
     };
     if only.is_some() {
         println!("{:#?}", reports[0]);
