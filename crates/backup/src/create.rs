@@ -248,6 +248,8 @@ impl BackupRun<'_> {
             }
             self.progress.partitions.fetch_add(1, Ordering::Relaxed);
         }
+        // A node that began to stop meanwhile may have had no store left to name.
+        self.destination.observe(0)?;
         self.report.stores = stores.len() as u64;
         Ok(stores)
     }

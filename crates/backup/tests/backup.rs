@@ -355,6 +355,16 @@ fn a_node_that_stops_ends_its_backup() {
 }
 
 #[test]
+fn a_node_without_open_stores_takes_no_backup() {
+    let fs = FaultyFs::new(1);
+    let kv = open_on(&fs, "/live").unwrap();
+    fill(&kv);
+    kv.close();
+    let taken = back_up(&kv, "/backup", None);
+    assert!(matches!(taken, Err(BackupError::Stopping)), "{taken:?}");
+}
+
+#[test]
 fn a_restored_node_is_the_same_one_with_stores_that_say_so() {
     let fs = FaultyFs::new(1);
     let kv = open_on(&fs, "/live").unwrap();
