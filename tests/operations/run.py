@@ -181,6 +181,7 @@ def stopped(cluster, check):
     check.holds("transfers", one.ok("admin", "transfers"), f"Nodes ['{three.name}'] are currently down.")
     three.send(signal.SIGCONT)
     wait_for("it gets requests again", lambda: peer(one, three)["up"])
+    wait_for("it answers questions again", lambda: one.run("admin", "ringready")[0] == 0)
 
 
 def limits(cluster, check):
