@@ -2,8 +2,9 @@
 //!
 //! Operators wait for this before they take the next node away, so it must never be said too early:
 //! a cluster is settled only if the ring in force is the goal that was committed last, no member is
-//! on its way in or out, and each member has counted what it holds under the placement that was
-//! decided last. Members that do not answer, or that follow another placement, are not settled.
+//! on its way in or out, the members that should vote do so, and each member has counted what it
+//! holds under the placement that was decided last. Members that do not answer, or that follow
+//! another placement, are not settled.
 //!
 //! Tombstones and expired versions that only wait for their removal endanger nothing. They are
 //! counted beside, because under steady deletes there are always some.
@@ -30,6 +31,9 @@ pub struct Settlement {
     pub unfinished: Vec<Unfinished>,
     /// What each member has still to do.
     pub members: Vec<Unsettled>,
+    /// How many members do not vote yet that should. If others were lost now, nothing about the
+    /// cluster could be decided any more.
+    pub missing_voters: usize,
     /// Why the node that was asked serves nobody yet. It is new, waits for its peers, and knows
     /// nothing of their cluster.
     pub awaits: Option<String>,
@@ -137,7 +141,7 @@ impl Settlement {
     /// Whether everything lies where it belongs, and nothing is on its way.
     pub fn is_settled(&self) -> bool {
         let is_at_rest = self.ring_change.is_none() && self.unfinished.is_empty() && self.awaits.is_none();
-        is_at_rest && self.members.iter().all(Unsettled::is_settled)
+        is_at_rest && self.missing_voters == 0 && self.members.iter().all(Unsettled::is_settled)
     }
 
     /// Whether no member has anything to reap.
@@ -170,6 +174,7 @@ impl MemberNode {
             ring_change: inner.change_in(&metadata).await,
             unfinished: unfinished(&metadata),
             members: members.iter().zip(answers).map(of).chain(later).collect(),
+            missing_voters: node.missing_voters(),
             awaits: inner.awaits.get(),
         }
     }
@@ -232,6 +237,7 @@ mod tests {
         assert!(!change.is_settled());
         let leaver = Unfinished { member: "b".into(), status: MemberStatus::Leaving };
         assert!(!Settlement { unfinished: vec![leaver], ..at_rest.clone() }.is_settled());
+        assert!(!Settlement { missing_voters: 2, ..at_rest.clone() }.is_settled());
         assert!(!Settlement { awaits: Some("its peers are silent".into()), ..at_rest.clone() }.is_settled());
         let behind = Unsettled { follows_ring: false, ..member(UnsettledCounts::default()) };
         let silent = Unsettled { counts: None, ..member(UnsettledCounts::default()) };

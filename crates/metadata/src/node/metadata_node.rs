@@ -4,6 +4,7 @@ use super::error::{ProposeError, StartError};
 use super::maintenance;
 use super::timing::Timing;
 use super::transport::RaftTransport;
+use super::voters::missing_voters;
 use crate::raft::group::{GroupSetup, NotDecided, RaftGroup};
 use crate::raft::saved::LogProgress;
 use crate::raft::wire::{self, Request, Response};
@@ -214,6 +215,12 @@ impl MetadataNode {
     /// The logs of the members that vote.
     pub fn voters(&self) -> Vec<RaftId> {
         self.group.participants().1.into_iter().collect()
+    }
+
+    /// How many members do not vote yet that should. Until they do, the loss of fewer members than
+    /// usual keeps the others from deciding anything.
+    pub fn missing_voters(&self) -> usize {
+        missing_voters(self.metadata().members(), &self.group.participants().1)
     }
 
     /// The index of the last entry that only a snapshot holds.

@@ -48,13 +48,28 @@ pub(crate) fn next_step(now: &Situation<'_>) -> Option<Step> {
     (!orphans.is_empty()).then_some(Step::Remove(orphans))
 }
 
-fn wanted_voters(now: &Situation<'_>) -> BTreeSet<RaftId> {
-    let eligible = || now.members.iter().filter(|(_, member)| member.status == MemberStatus::Valid);
-    let wanted = match eligible().count() {
+fn eligible(members: &OrdMap<NodeId, Member>) -> impl Iterator<Item = (&NodeId, &Member)> {
+    members.iter().filter(|(_, member)| member.status == MemberStatus::Valid)
+}
+
+/// How many of so many eligible members vote.
+const fn voters_of(eligible: usize) -> usize {
+    match eligible {
         0..3 => 1,
         3..5 => 3,
         _ => 5,
-    };
+    }
+}
+
+/// How many voters are still missing among the members.
+pub(crate) fn missing_voters(members: &OrdMap<NodeId, Member>, voters: &BTreeSet<RaftId>) -> usize {
+    let vote = eligible(members).filter(|(_, member)| voters.contains(&member.log)).count();
+    voters_of(eligible(members).count()).saturating_sub(vote)
+}
+
+fn wanted_voters(now: &Situation<'_>) -> BTreeSet<RaftId> {
+    let eligible = || eligible(now.members);
+    let wanted = voters_of(eligible().count());
     // Smaller is better: voters that answer, then others that are up to date, then voters that do
     // not answer. Among equals the leader and then the smaller identity stay.
     let rank = |node: &NodeId, log: &RaftId| match (now.voters.contains(log), now.gone.contains(node)) {
@@ -69,7 +84,7 @@ fn wanted_voters(now: &Situation<'_>) -> BTreeSet<RaftId> {
     ranked.sort_unstable();
     let available = ranked.len().min(wanted);
     // An even number of voters survives no more failures than one fewer.
-    let count = if available % 2 == 0 { available.saturating_sub(1) } else { available };
+    let count = if available.is_multiple_of(2) { available.saturating_sub(1) } else { available };
     ranked.into_iter().take(count).map(|(_, _, _, log)| log).collect()
 }
 
@@ -172,6 +187,16 @@ mod tests {
         assert_eq!(cluster.step(), Some(Step::Remove([log(9)].into())));
         cluster.participants.remove(&log(3));
         assert_eq!(cluster.step(), Some(Step::AddLearner(log(3), id(3))));
+    }
+
+    #[test]
+    fn voters_that_are_still_missing_are_counted() {
+        let missing = |members: u64, voters: &[u64]| {
+            let cluster = Cluster::new(members, voters);
+            missing_voters(&cluster.members, &cluster.voters)
+        };
+        assert_eq!((missing(1, &[1]), missing(2, &[1]), missing(3, &[1, 2, 3])), (0, 0, 0));
+        assert_eq!((missing(3, &[1]), missing(5, &[1, 2, 3]), missing(3, &[1, 2, 9])), (2, 2, 1));
     }
 
     proptest! {

@@ -11,6 +11,7 @@ pub(super) fn settlement_answer(settlement: &Settlement) -> Value {
         "reaped": settlement.is_reaped(),
         "ring_change": settlement.ring_change.as_ref().map(ring_change_json),
         "unfinished": settlement.unfinished.iter().map(unfinished_json).collect::<Vec<_>>(),
+        "missing_voters": settlement.missing_voters,
         "members": settlement.members.iter().map(member_json).collect::<Vec<_>>(),
         "awaits_peers": settlement.awaits,
         "text": text(settlement),
@@ -53,6 +54,7 @@ fn text(settlement: &Settlement) -> String {
     let mut lines: Vec<String> = settlement.awaits.iter().map(awaits).collect();
     lines.extend(settlement.ring_change.as_ref().map(ring_change_lines).unwrap_or_default());
     lines.extend(settlement.unfinished.iter().map(unfinished_line));
+    lines.extend(voters_line(settlement.missing_voters));
     lines.extend(settlement.members.iter().filter(|of| !of.is_settled()).map(member_line));
     lines.extend(reaping);
     format!("FALSE {}", lines.join("\n      "))
@@ -67,6 +69,11 @@ fn unfinished_line(of: &Unfinished) -> String {
         MemberStatus::Valid => "is a member",
     };
     format!("'{}' {what}", of.member)
+}
+
+fn voters_line(missing: usize) -> Option<String> {
+    let what = "members do not take part in decisions yet: if others were lost now, no change could be decided";
+    (missing > 0).then(|| format!("{missing} {what}"))
 }
 
 /// What a member has still to do that keeps the cluster from being settled.
@@ -129,12 +136,14 @@ mod tests {
             ring_change: Some(change),
             unfinished: vec![Unfinished { member: "c@h".into(), status: MemberStatus::Leaving }],
             members: vec![member(counts), silent, behind, told],
+            missing_voters: 2,
             awaits: Some("its peers are silent".into()),
         };
         let answer = settlement_answer(&settlement);
         let expected = "FALSE this node is new, and serves nobody yet: its peers are silent
       The ring changes: 48 of 64 partitions have their new owners, 8 are on their way.
       'c@h' leaves, and hands over what it holds
+      2 members do not take part in decisions yet: if others were lost now, no change could be decided
       'a@h': 2 owed marks
       'b@h' does not answer
       'c@h': does not follow the newest ring yet
