@@ -4,7 +4,7 @@
 The unit of systemd is checked by systemd-analyze, if the machine has it. The compose file is read,
 and its five nodes start as processes with their settings, on addresses of the loopback interface.
 Its own commands make the secret and form the cluster. Containers are not run. Without PyYAML, the
-checks of the compose file are skipped.
+checks of the compose file are skipped. `first_node.py` follows README.md of that folder.
 
 Usage: run.py"""
 import json
@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "support"))
 
+from first_node import first_node  # noqa: E402
 from node import clean_environment, free_ports, program  # noqa: E402
 
 DEPLOY = ROOT / "deploy"
@@ -55,13 +56,21 @@ def run(words, environment=None, **options):
     return done.returncode, done.stdout.strip()
 
 
-def checked_config(environment=None):
+def secret_in(directory):
+    """The environment that names a secret for the configuration."""
+    path = directory / "checked.secret"
+    path.write_text("a secret for the check of the configuration")
+    path.chmod(0o600)
+    return {"OMBAK_CLUSTER__SECRET_FILE": str(path)}
+
+
+def checked_config(environment):
     code, text = run([program(), "config", "check", "--json", "--config", CONFIG], environment)
     return code, json.loads(text.splitlines()[-1])
 
 
-def configuration(check):
-    check("the program understands the configuration", checked_config(),
+def configuration(check, directory):
+    check("the program understands the configuration", checked_config(secret_in(directory)),
           (0, {"ok": True, "errors": [], "warnings": []}))
     keys = re.findall(r"^([a-z_.]+) = ", CONFIG.read_text(), re.MULTILINE)
     check("the configuration has keys", len(keys) > 10, True)
@@ -73,7 +82,13 @@ def configuration(check):
 def systemd(check, directory):
     unit = (DEPLOY / "systemd" / "ombak.service").read_text()
     commands = re.findall(r"^ExecStart(?:Pre)?=(.*)$", unit, re.MULTILINE)
-    check("the unit checks the configuration and starts the node", len(commands), 2)
+    check("the unit starts the node", len(commands), 1)
+    # systemd looks at the exit code of the main process alone, so the node checks its configuration itself.
+    check("a node that needs an operator is not started again", "RestartPreventExitStatus=78" in unit, True)
+    bad = directory / "bad.conf"
+    bad.write_text("no.such.key = 1\n")
+    code, text = run([program(), "start", "--config", bad, "--data", directory / "no-data"])
+    check("a node with a wrong configuration exits with that code", (code, "no.such.key" in text), (78, True))
     for command in commands:
         words = shlex.split(command)
         check(f"{command}: the program and the configuration", (words[0], INSTALLED_CONFIG in words), (INSTALLED, True))
@@ -158,7 +173,7 @@ def settings_of(check, compose):
         names = [volume.split(":")[0] for volume in node["volumes"]]
         check(f"the volumes of node {number} are declared", [name in compose.text["volumes"] for name in names], [True, True])
         environment = {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", str(value)) for name, value in node["environment"].items()}
-        check(f"node {number} understands its settings", checked_config(environment),
+        check(f"node {number} understands its settings", checked_config(environment | secret_in(compose.directory)),
               (0, {"ok": True, "errors": [], "warnings": []}))
         code, text = run([program(), "config", "effective", "--json", "--config", CONFIG], environment)
         values = {entry["key"]: (entry["value"], entry["origin"]) for entry in json.loads(text)["config"]}
@@ -198,8 +213,9 @@ def main():
     check = Check()
     with tempfile.TemporaryDirectory(prefix="ombak-deploy-") as name:
         directory = Path(name)
-        configuration(check)
+        configuration(check, directory)
         systemd(check, directory)
+        first_node(check, directory)
         try:
             import yaml
         except ImportError:

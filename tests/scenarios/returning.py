@@ -15,7 +15,7 @@ def serves_nobody(member, why):
     with Pb(member) as pb:
         code, fields = pb.ask(9, [(1, "b"), (2, "k0")])
     over_http = [put(member, "b", "k0", "v"), (status, body.decode())]
-    return all(status == 500 and why in text for status, text in over_http) and code == 0 and why in dict(fields)[1].decode()
+    return all(status == 503 and why in text for status, text in over_http) and code == 0 and why in dict(fields)[1].decode()
 
 
 def shows(member, text):

@@ -35,13 +35,15 @@ pub mod wire;
 pub use capabilities::Speaks;
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
-    ActiveTransfer, ClusterError, ClusterFacts, Feature, FillingClass, Losses, MemberChange, MemberFacts, MemberNode,
-    MemberParts, MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown,
-    RingChangeFacts, RingObstacle, RingReady, Settlement, TransferChange, Unfinished, Unsettled, UnsettledCounts, Whom,
+    ActiveTransfer, ClusterError, ClusterFacts, DetectionTimes, Feature, FillingClass, Losses, MemberChange,
+    MemberFacts, MemberNode, MemberParts, MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember,
+    PartitionHints, PlanShown, RingChangeFacts, RingObstacle, RingReady, Seed, SeedNames, Seeds, Settlement, Staging,
+    TransferChange, Unfinished, Unsettled, UnsettledCounts, Whom,
 };
 pub use members::{ClusterPeers, Member};
 pub use membership::Detection;
-pub use node::{ClusterNode, NodeParts, StartError};
+pub use node::{ClusterNode, NodeNames, NodeParts, StartError};
 pub use ombak_metadata::state::MemberStatus;
+pub use ombak_metadata::{LogError as MetadataLogError, StartError as MetadataStartError};
 pub use ombak_peer::handshake::Secret;
 pub use replica::RemoteReplica;

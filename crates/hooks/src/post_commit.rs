@@ -3,11 +3,12 @@
 use crate::counts::{HookCounts, is_timeout, reached_limit, took_too_long};
 use crate::opened::OpenFunctions;
 use crate::owner;
+use crate::pre_commit::shown;
 use ombak_functions::Lane;
 use ombak_kv::hooks::HookedKey;
 use ombak_mapreduce::{Input, object_to_json};
-use ombak_types::Object;
 use ombak_types::props::Hook;
+use ombak_types::{Object, ShownName};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -53,7 +54,7 @@ pub(crate) fn queue_all(
     until: Instant,
     failed: &Failed,
 ) {
-    let waiting = Waiting::count(Input::new(at.bucket, at.key), object, counts);
+    let waiting = Waiting::count(Input::new(at.bucket.clone(), at.key.clone()), object, counts);
     for hook in hooks {
         let queued = match (&waiting, hook) {
             (Some(waiting), Hook::Named(name)) => queue(functions, waiting.clone(), name, until, failed),
@@ -61,7 +62,8 @@ pub(crate) fn queue_all(
             (_, Hook::ModFun { module, function }) => Err(format!("{module}:{function} is an Erlang function")),
         };
         if let Err(why) = queued {
-            warn!(why, "a post-commit hook was not run");
+            let (bucket_type, bucket, key) = shown(&at);
+            warn!(%bucket_type, %bucket, %key, why, "a post-commit hook was not run");
             counts.dropped.add(1);
             failed();
         }
@@ -100,12 +102,16 @@ fn queue(
                 Err(why) => Err(why.to_string()),
             };
             if let Err(why) = done {
-                warn!(hook = &*hook_there, why, "a post-commit hook failed");
+                let at = &waiting.input;
+                let (bucket_type, bucket) = (ShownName(&at.bucket.bucket_type), ShownName(&at.bucket.name));
+                let (hook, key) = (&*hook_there, ShownName(&at.key));
+                warn!(hook, %bucket_type, %bucket, %key, why, "a post-commit hook failed");
                 failed_there();
             }
         },
         move |why| {
-            warn!(hook = &*hook, %why, "a post-commit hook was not run");
+            let (bucket_type, bucket_name) = (ShownName(&bucket.bucket_type), ShownName(&bucket.name));
+            warn!(hook = &*hook, %bucket_type, bucket = %bucket_name, %why, "a post-commit hook was not run");
             counts.post_timeouts.add(u64::from(took_too_long(&why)));
             if reached_limit(&why) {
                 counts.note_limit(&bucket, &hook);

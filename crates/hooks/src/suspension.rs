@@ -4,7 +4,7 @@
 //! While it is suspended its puts are refused at once. Only the hook of that bucket is suspended.
 
 use ombak_stats::Sum;
-use ombak_types::Bucket;
+use ombak_types::{Bucket, ShownName};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -94,8 +94,8 @@ impl Suspensions {
         self.total.add(1);
         warn!(
             hook,
-            bucket_type = %bucket.bucket_type.escape_ascii(),
-            bucket = %bucket.name.escape_ascii(),
+            bucket_type = %ShownName(&bucket.bucket_type),
+            bucket = %ShownName(&bucket.name),
             suspended_s = time.as_secs(),
             "a hook is suspended, because it keeps reaching its time limit; its puts are refused with `overload`"
         );

@@ -29,6 +29,17 @@ pub(crate) enum JobEnd {
     Abandoned,
 }
 
+impl JobEnd {
+    /// The word in log lines.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "ok",
+            Self::Failed => "failed",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
 impl JobCounts {
     /// A job begins, unless its inputs were refused.
     pub(crate) fn job_begins(&self, is_refused: bool) {

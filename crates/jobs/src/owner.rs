@@ -1,6 +1,7 @@
 //! The owner of a job: the node that the client asked.
 
 mod asking;
+mod job_course;
 mod keys;
 
 use crate::counts::JobEnd;
@@ -9,7 +10,9 @@ use crate::part::{PartAnswer, PartError};
 use asking::Troubles;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use job_course::JobCourse;
 use keys::{Found, KeySource};
+use ombak_kv::EndedJob;
 use ombak_mapreduce::{Attempt, Failure, Inputs, Job, JobRun, Order, Phase, PhaseFailure, RunLimits, Source, Values};
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_types::etf::Term;
@@ -47,6 +50,7 @@ pub struct RunningJob {
     /// Whether the job could not begin.
     is_refused: bool,
     has_ended: bool,
+    course: JobCourse,
 }
 
 /// What a running job waits for.
@@ -77,7 +81,8 @@ impl RunningJob {
             refused = Some(Failure::Other(error.to_string()));
         }
         let (mut n, mut source) = (0, Source::Keys);
-        let deadline = node.runtime.now() + job.timeout;
+        let course = JobCourse::begin(node.runtime.now());
+        let deadline = course.began + job.timeout;
         let mut keys = KeySource::default();
         match KeySource::of(&node, &job) {
             Ok(Found::Share { n: of_bucket, homes }) => (n, source) = (of_bucket, Source::Shares(homes)),
@@ -114,6 +119,7 @@ impl RunningJob {
             nodes: BTreeSet::new(),
             is_refused,
             has_ended: false,
+            course,
         }
     }
 
@@ -124,6 +130,7 @@ impl RunningJob {
 
     /// The next results; `None` when the job has succeeded. After a failure the job has ended.
     pub async fn next(&mut self) -> Option<Result<Output, Failure>> {
+        self.course.goes_on(self.node.runtime.now());
         while !self.has_ended {
             while let Some(order) = self.run.next_order() {
                 match order {
@@ -133,7 +140,10 @@ impl RunningJob {
                     // The work ends when nobody waits for it any more, at the end of the job.
                     Order::Stop(_) => {}
                     Order::Reduce { phase, values } => self.reduce(phase, values),
-                    Order::Give { phase, values } => return Some(Ok(Output { phase, values })),
+                    Order::Give { phase, values } => {
+                        self.course.rests(self.node.runtime.now());
+                        return Some(Ok(Output { phase, values }));
+                    }
                     Order::End(result) => {
                         self.end(if result.is_ok() { JobEnd::Succeeded } else { JobEnd::Failed });
                         return result.err().map(Err);
@@ -150,7 +160,10 @@ impl RunningJob {
     /// Waits for something to happen.
     async fn wait(&mut self) {
         let runtime = self.node.runtime.clone();
-        match within(&*runtime, Some(self.deadline), self.events.next()).await {
+        let waits_from = runtime.now();
+        let event = within(&*runtime, Some(self.deadline), self.events.next()).await;
+        self.course.parts_time += runtime.now().saturating_duration_since(waits_from);
+        match event {
             Err(_) => self.run.stop(Failure::Timeout),
             Ok(None) => self.run.stop(Failure::Other("the job waits for nobody".to_owned())),
             Ok(Some(event)) => self.take(event),
@@ -160,6 +173,7 @@ impl RunningJob {
     fn take(&mut self, event: Event) {
         match event {
             Event::Part { attempt, outcome: Ok(answer), .. } => {
+                self.course.answered += 1;
                 self.troubles.over(attempt.part);
                 self.run.part_done(attempt, answer.results, answer.from);
             }
@@ -202,6 +216,7 @@ impl RunningJob {
         self.has_ended = true;
         if !self.is_refused {
             self.node.counts.job_ended(how);
+            self.note_course(how);
         }
         self.events.clear();
         self.keys = KeySource::default();
@@ -211,6 +226,21 @@ impl RunningJob {
         for node in std::mem::take(&mut self.nodes) {
             self.node.runtime.spawn(self.node.part_client(node).end_job(self.id));
         }
+    }
+
+    /// Logs the job if it was slow.
+    fn note_course(&mut self, how: JobEnd) {
+        self.course.goes_on(self.node.runtime.now());
+        let JobCourse { began, parts_time, client_time, asked, answered, .. } = self.course;
+        let bucket = self.job.buckets().next();
+        self.node.kv.note_job(&EndedJob {
+            bucket: bucket.as_ref(),
+            began,
+            parts_time,
+            client_time,
+            parts: (asked, answered),
+            result: how.name(),
+        });
     }
 
     fn inputs(&self) -> &Inputs {

@@ -26,6 +26,7 @@ mod engine;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod hooks;
+mod hot;
 mod interface;
 mod listing;
 mod names;
@@ -33,6 +34,7 @@ mod partition;
 mod query;
 mod reaping;
 mod replica;
+mod slow;
 mod start;
 mod transfer;
 
@@ -46,9 +48,11 @@ pub use coordination::expiry;
 #[cfg(feature = "deliberate-faults")]
 pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
 pub use engine::{NoPart, PauseNumber, ReplicaMemoryStatus};
+pub use hot::{HotBucket, HotKey, HotReport, LargeObject, Name};
 pub use interface::{
-    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Health, Holdings, ImportOutcome, Importer, Kv,
-    MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read, Share,
+    DeleteReply, DeleteRequest, EndedJob, GetOptions, GetReply, GetRequest, Health, Holdings, ImportOutcome, Importer,
+    Kv, MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read, RequestCounts, Share,
+    TopOfNode,
 };
 pub use listing::Listing;
 pub use partition::is_tombstone;

@@ -2,7 +2,7 @@
 //!
 //! A filter is a list of steps. Each step gets what the step before has made of the key; the last
 //! one says yes or no. Riak's transformations of texts give lists of characters, which equal no
-//! text of a request; here they give texts.
+//! text of a request; here they give texts. A key that a step cannot work on is not taken.
 
 mod compare;
 mod distance;
@@ -10,8 +10,9 @@ mod parse;
 mod step;
 
 pub use parse::BadFilter;
+use step::NoVerdict;
+pub use step::Over;
 pub(crate) use step::parse_int;
-pub use step::{FilterError, UnfitValue};
 
 use ombak_types::etf::Term;
 use std::sync::Arc;
@@ -25,15 +26,18 @@ pub struct KeyFilter {
     source: Option<Arc<Term>>,
 }
 
-/// The work on a key has ended because nobody waits for it any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Over;
-
 impl KeyFilter {
-    /// Whether a key is taken. An error ends the job, as in Riak. The longest key and the largest
-    /// filter together can take seconds. The work ends soon after `is_over` is true.
-    pub fn takes(&self, key: &[u8], is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
-        self.check(&Term::binary(key), is_over)
+    /// Whether a key is taken. A key that a step cannot work on is not, whatever surrounds the
+    /// step: `not` does not turn such a key into one that is taken.
+    ///
+    /// The longest key and the largest filter together can take seconds. The work ends with
+    /// [`Over`] soon after `is_over` is true.
+    pub fn takes(&self, key: &[u8], is_over: &dyn Fn() -> bool) -> Result<bool, Over> {
+        match self.check(&Term::binary(key), is_over) {
+            Ok(is_taken) => Ok(is_taken),
+            Err(NoVerdict::Unfit) => Ok(false),
+            Err(NoVerdict::Over(over)) => Err(over),
+        }
     }
 
     /// What [`Self::parse`] reads the filter from.
@@ -41,11 +45,11 @@ impl KeyFilter {
         self.source.as_deref().cloned().unwrap_or_else(Term::nil)
     }
 
-    fn check(&self, key: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
+    fn check(&self, key: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, NoVerdict> {
         let mut value = key.clone();
         for step in self.steps.iter() {
             if is_over() {
-                return Err(FilterError::Over);
+                return Err(Over.into());
             }
             value = step.apply(value, is_over)?;
         }

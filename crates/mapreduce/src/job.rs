@@ -17,6 +17,7 @@ pub use function::{Mapper, Reducer, ScriptSource};
 pub use inputs::{Buckets, IndexQuery, Inputs};
 pub use phase::Phase;
 
+use crate::native::{MODULE, ReduceFunction};
 use listed::{ListedJson, ListedTerms};
 use ombak_types::etf::{EtfError, Limits, Term, decode_visiting, decode_within};
 use ombak_types::json::{BadJsonKind, Json};
@@ -57,7 +58,7 @@ impl Job {
             BadJsonKind::TooLarge { bytes_max } => JobError::TooLarge { bytes_max },
             _ => JobError::NotJson(bad.to_string()),
         })?;
-        from_json::job(value.as_object().ok_or(JobError::NotAnObject)?, listed, budget)
+        from_json::job(value.as_object().ok_or(JobError::NotAnObject)?, listed, budget).and_then(Self::of_request)
     }
 
     /// Reads a job in Erlang's external term format: `[{inputs,I},{'query',Q},{timeout,T}]`.
@@ -79,7 +80,22 @@ impl Job {
             budget.give_back_to(before);
             term = decode_within(bytes, Limits::default(), budget).map_err(not_a_term)?;
         }
-        from_term::job(&term, listed, budget)
+        from_term::job(&term, listed, budget).and_then(Self::of_request)
+    }
+
+    /// Refuses a function that parts of jobs can have, and requests cannot.
+    fn of_request(self) -> Result<Self, JobError> {
+        let is_refused = |phase: &Phase| {
+            matches!(phase, Phase::Reduce { function: Reducer::Native(function), .. }
+                if !ReduceFunction::ALL.contains(function))
+        };
+        match self.phases.iter().position(is_refused) {
+            None => Ok(self),
+            Some(phase) => {
+                let function = ReduceFunction::IndexIdentity.name().to_owned();
+                Err(JobError::UnknownFunction { phase, module: MODULE.to_owned(), function })
+            }
+        }
     }
 
     /// How many phases' results the client gets.

@@ -27,7 +27,7 @@ mod run;
 mod term;
 
 pub use answer::{Collected, Encoding, Failure, PhaseFailure, TooLarge};
-pub use filter::{BadFilter, FilterError, KeyFilter, UnfitValue};
+pub use filter::{BadFilter, KeyFilter, Over};
 pub use input::Input;
 pub use input_list::{InputList, InputListBuilder, InputListIter};
 pub use job::{
@@ -36,6 +36,6 @@ pub use job::{
 };
 pub use link::LinkMatch;
 pub use native::{MapFunction, Mapped, NativeError, ReduceFunction};
-pub use object_json::{BadObject, not_found_term, object_from_json, object_to_json};
+pub use object_json::{BadObject, not_found_term, object_from_json, object_to_json, object_to_readable_json};
 pub use run::{Attempt, JobRun, Leftovers, Order, RunLimits, Source, Work};
 pub use term::{NotJson, Values, bytes_held, compare, from_json, to_json};

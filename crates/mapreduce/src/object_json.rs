@@ -2,8 +2,9 @@
 //! `{"bucket_type","bucket","key","vclock","values":[{"metadata":{...},"data":"..."}]}`.
 //!
 //! The metadata has Riak's names. `Links`, `index` and `X-Riak-Meta` are always there, because
-//! functions look into them without asking. A value that is not UTF-8 has no JSON form; then a
-//! function in JavaScript cannot work on the object, as in Riak.
+//! functions look into them without asking. A value that is not UTF-8 has no JSON form. A map
+//! function gets `null` in its place ([`object_to_readable_json`]). A pre-commit hook would store
+//! what stands in its place, so it does not get the object ([`object_to_json`]).
 
 mod read;
 
@@ -25,6 +26,35 @@ pub fn object_to_json(input: &Input, object: &Object) -> Result<String, NotJson>
     to_json(&object_term(input, object)?)
 }
 
+/// The object as JSON text for a function that gives no object back. A value that is not UTF-8 is
+/// `null`. In all other texts, such as names and user metadata, U+FFFD stands for bytes that are
+/// not UTF-8.
+pub fn object_to_readable_json(input: &Input, object: &Object) -> Result<String, NotJson> {
+    match object_to_json(input, object) {
+        Err(NotJson::BadUtf8) => to_json(&readable(&object_term_with(input, object, readable_value)?)),
+        other => other,
+    }
+}
+
+/// The value of a sibling, or `null` if it is not UTF-8.
+fn readable_value(sibling: &Sibling) -> Result<Term, NotJson> {
+    match value_term(sibling)? {
+        Term::Binary(bytes) if str::from_utf8(&bytes).is_err() => Ok(Term::atom("null")),
+        value => Ok(value),
+    }
+}
+
+/// The same term with U+FFFD in place of bytes that are not UTF-8.
+fn readable(term: &Term) -> Term {
+    let all = |items: &[Term]| items.iter().map(readable).collect();
+    match term {
+        Term::Binary(bytes) => Term::binary(String::from_utf8_lossy(bytes).as_bytes()),
+        Term::List(items) => Term::List(all(items)),
+        Term::Tuple(items) => Term::Tuple(all(items)),
+        other => other.clone(),
+    }
+}
+
 /// What a JavaScript function gives for a key without an object. Riak does not call the function.
 pub fn not_found_term(input: &Input) -> Term {
     let mut members = vec![
@@ -40,8 +70,16 @@ pub fn not_found_term(input: &Input) -> Term {
 
 /// The object as the term of its JSON.
 pub(crate) fn object_term(input: &Input, object: &Object) -> Result<Term, NotJson> {
+    object_term_with(input, object, value_term)
+}
+
+fn object_term_with(
+    input: &Input,
+    object: &Object,
+    data_of: fn(&Sibling) -> Result<Term, NotJson>,
+) -> Result<Term, NotJson> {
     let values = object.siblings.iter().map(|sibling| {
-        let data = value_term(sibling)?;
+        let data = data_of(sibling)?;
         Ok(object_of(vec![member("metadata", metadata_term(&sibling.meta)), member("data", data)]))
     });
     Ok(object_of(vec![

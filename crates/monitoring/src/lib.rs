@@ -12,6 +12,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod cluster;
+#[cfg(test)]
+mod constant_names;
 mod exposition;
 #[cfg(test)]
 mod metric_rules;

@@ -41,7 +41,7 @@ const SUMMARIES: [(&str, &str, Unit, &str); 12] = [
 ];
 
 /// Riak's name, Ombak's name, and the help text.
-const COUNTERS: [(&str, &str, &str); 16] = [
+const COUNTERS: [(&str, &str, &str); 20] = [
     ("node_gets", "gets_total", "Gets answered."),
     ("node_get_fsm_errors", "get_errors_total", "Gets failed."),
     ("node_get_fsm_rejected", "gets_rejected_total", "Gets refused because too many were under way."),
@@ -57,6 +57,10 @@ const COUNTERS: [(&str, &str, &str); 16] = [
     ("list_fsm_create", "listings_total", "Listings of keys or buckets begun."),
     ("list_fsm_create_error", "listing_errors_total", "Listings that could not begin."),
     ("vnode_index_reads", "partition_index_reads_total", "Reads of indexes by partitions."),
+    ("vnode_index_writes", "partition_index_writes_total", "Versions stored that have index entries or replace some."),
+    ("vnode_index_writes_postings", "partition_index_entries_added_total", "Index entries added by partitions."),
+    ("vnode_index_deletes", "partition_index_deletes_total", "Tombstones stored in place of index entries."),
+    ("vnode_index_deletes_postings", "partition_index_entries_removed_total", "Index entries removed by partitions."),
     ("pbc_connects", "protobuf_connections_total", "Protocol Buffers connections accepted."),
 ];
 

@@ -79,11 +79,7 @@ pub(super) const SPIRALS: &[&str] = &[
     "tictacaae_timeout",
     "vnode_counter_update",
     "vnode_hll_update",
-    "vnode_index_deletes",
-    "vnode_index_deletes_postings",
     "vnode_index_refreshes",
-    "vnode_index_writes",
-    "vnode_index_writes_postings",
     "vnode_map_update",
     "vnode_set_update",
 ];

@@ -31,7 +31,7 @@ var Riak = {
     if (object.not_found) return [];
     var record = Riak.mapValuesJson(object)[0];
     for (var name in fields) {
-      if (record[name] != fields[name]) return [];
+      if (record === null || record[name] != fields[name]) return [];
     }
     return [record];
   },

@@ -11,7 +11,7 @@ use crate::watched_stores::{WatchedFactory, WatchedStores};
 use crate::wires::Wires;
 use crate::world::{HostId, World};
 
-use ombak_cluster::{Detection, MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts};
+use ombak_cluster::{Detection, MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts, Seeds};
 use ombak_kv::{BrokenRule, DeleteMode, Kv, KvConfig, head_terms, is_broken};
 use ombak_peer::handshake::Secret;
 use ombak_ring::placement::{Decision, Placement, Step};
@@ -446,7 +446,7 @@ impl Cluster {
             advertised: None,
             target_n_val: TARGET_N_VAL,
             target_location_n_val: TARGET_LOCATION_N_VAL,
-            peers: Vec::new(),
+            peers: Seeds::default(),
             timing: if self.has_default_times { MemberTiming::default() } else { times::members() },
         })
     }

@@ -63,6 +63,10 @@ pub struct Stats {
     index_fsm_results: Histogram,
     index_fsm_time: Histogram,
     vnode_index_reads: Spiral,
+    vnode_index_writes: Spiral,
+    vnode_index_writes_postings: Spiral,
+    vnode_index_deletes: Spiral,
+    vnode_index_deletes_postings: Spiral,
     pbc_connects: Spiral,
     pbc_active: Sum,
     precommit_fail: Sum,
@@ -130,6 +134,10 @@ impl Stats {
             index_fsm_results: Histogram::default(),
             index_fsm_time: Histogram::default(),
             vnode_index_reads: Spiral::default(),
+            vnode_index_writes: Spiral::default(),
+            vnode_index_writes_postings: Spiral::default(),
+            vnode_index_deletes: Spiral::default(),
+            vnode_index_deletes_postings: Spiral::default(),
             pbc_connects: Spiral::default(),
             pbc_active: Sum::default(),
             precommit_fail: Sum::default(),
@@ -271,6 +279,21 @@ impl Stats {
         self.list_fsm_create_error.add(1);
     }
 
+    /// Records that a partition stored a version that has index entries or replaces some, with the
+    /// number of entries that are new and of those that are gone.
+    pub fn vnode_index_write(&self, added: u64, removed: u64) {
+        self.vnode_index_writes.add(1);
+        self.vnode_index_writes_postings.add(added);
+        self.vnode_index_deletes_postings.add(removed);
+    }
+
+    /// Records that a partition stored a tombstone in place of a version with this number of index
+    /// entries.
+    pub fn vnode_index_delete(&self, removed: u64) {
+        self.vnode_index_deletes.add(1);
+        self.vnode_index_deletes_postings.add(removed);
+    }
+
     /// Records that an index query over `partitions` partitions began; it is active until
     /// [`Self::query_ended`].
     pub fn query_started(&self, partitions: usize) {
@@ -314,7 +337,7 @@ impl Stats {
     }
 
     /// The counters that have a value for the last minute, under Riak's names.
-    pub fn spirals(&self) -> [(&'static str, &Spiral); 16] {
+    pub fn spirals(&self) -> [(&'static str, &Spiral); 20] {
         [
             ("node_gets", &self.node_gets),
             ("node_get_fsm_errors", &self.node_get_fsm_errors),
@@ -331,6 +354,10 @@ impl Stats {
             ("list_fsm_create", &self.list_fsm_create),
             ("list_fsm_create_error", &self.list_fsm_create_error),
             ("vnode_index_reads", &self.vnode_index_reads),
+            ("vnode_index_writes", &self.vnode_index_writes),
+            ("vnode_index_writes_postings", &self.vnode_index_writes_postings),
+            ("vnode_index_deletes", &self.vnode_index_deletes),
+            ("vnode_index_deletes_postings", &self.vnode_index_deletes_postings),
             ("pbc_connects", &self.pbc_connects),
         ]
     }

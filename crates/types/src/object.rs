@@ -279,6 +279,12 @@ impl Object {
         self.siblings.iter().all(|s| s.meta.deleted)
     }
 
+    /// The index entries of its values, in the order of the siblings. Several siblings may have the
+    /// same entry. Those of tombstones are not found by any query.
+    pub fn index_entries(&self) -> impl Iterator<Item = &IndexEntry> {
+        self.siblings.iter().filter(|sibling| !sibling.meta.deleted).flat_map(|sibling| &sibling.meta.indexes)
+    }
+
     /// Whether the object is absent for a client at `now`: every sibling is a tombstone or has
     /// expired.
     pub fn is_absent(&self, now: UnixMicros) -> bool {

@@ -1,6 +1,6 @@
 //! The resources about the cluster. What they do is up to whoever runs the node.
 
-use super::{AdminContext, AdminError};
+use super::AdminError;
 use ombak_runtime::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
@@ -117,7 +117,8 @@ pub trait ClusterAdmin: Send + Sync {
     /// Carries out a command.
     fn run(&self, command: ClusterCommand) -> BoxFuture<'static, Result<Value, AdminError>>;
 
-    /// What the status of the node says of its cluster. It never waits.
+    /// What the status of the node says of its cluster; null if the node does not listen for
+    /// others. It never waits.
     fn summary(&self) -> Value;
 }
 
@@ -251,18 +252,6 @@ pub(super) fn command(is_post: bool, action: &[u8], body: &[u8]) -> Result<Clust
             return Err(AdminError::NoSuchResource(format!("{method} /admin/v1/cluster/{action}")));
         }
     })
-}
-
-/// Carries out a command.
-pub(super) async fn run(ctx: &AdminContext, command: ClusterCommand) -> Result<Value, AdminError> {
-    match &ctx.cluster {
-        Some(cluster) => cluster.run(command).await,
-        None => Err(AdminError::Refused(
-            "this node is alone, because it does not listen for other nodes: set listener.peer.internal to an address \
-             that they reach, and start the node again"
-                .into(),
-        )),
-    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod key_decision;
 mod live_config;
 mod node;
 mod restored_keys;
+mod top;
 mod types;
 mod unreadable_keys;
 
@@ -65,8 +66,8 @@ pub struct AdminContext {
     pub backups: BackupJobs,
     /// Where backups may be written.
     pub backup_place: BackupPlace,
-    /// The cluster of the node, if it listens for other nodes.
-    pub cluster: Option<Arc<dyn ClusterAdmin>>,
+    /// The cluster of the node, which may be of this node alone.
+    pub cluster: Arc<dyn ClusterAdmin>,
     /// The functions of the node.
     pub functions: Arc<dyn FunctionAdmin>,
 }
@@ -96,11 +97,12 @@ async fn answer(ctx: &AdminContext, memory: MemoryStatus, request: &Request) -> 
         (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx, memory)),
         (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(ctx.config.describe()),
         (&Method::POST, [b"admin", b"v1", b"config"]) => ctx.config.set(body),
+        (&Method::GET, [b"admin", b"v1", b"top"]) => Ok(top::describe(ctx)),
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
         (&Method::GET, [b"admin", b"v1", b"backup"]) => Ok(backup::describe(ctx)),
         (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, body).await,
         (method @ (&Method::GET | &Method::POST), [b"admin", b"v1", b"cluster", action]) => {
-            cluster::run(ctx, cluster::command(*method == Method::POST, action, body)?).await
+            ctx.cluster.run(cluster::command(*method == Method::POST, action, body)?).await
         }
         (&Method::GET, [b"admin", b"v1", b"restored-keys"]) => restored_keys::list(ctx).await,
         (&Method::POST, [b"admin", b"v1", b"restored-keys"]) => restored_keys::decide(ctx, body).await,

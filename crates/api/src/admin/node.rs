@@ -2,7 +2,7 @@
 
 use super::{AdminContext, AdminError};
 use crate::memory::MemoryStatus;
-use ombak_kv::{Amount, ClassId, FillReason, Health, Kv};
+use ombak_kv::{Amount, ClassId, FillReason, Health, Kv, NoPart};
 use ombak_storage::{LastMerge, LedgerStatus, Status};
 use ombak_types::NodeId;
 use serde_json::{Value, json};
@@ -47,10 +47,11 @@ pub(super) fn describe(ctx: &AdminContext, memory: MemoryStatus) -> Value {
         "backend": node.backend,
         "ring_size": node.ring_size,
         "ready": health.ready,
+        "takes_no_part": ctx.kv.no_part().map(NoPart::text),
         "problems": problems(&health),
         "known_losses": known_losses(&health),
         "request_memory": request_memory(memory),
-        "cluster": ctx.cluster.as_ref().map(|cluster| cluster.summary()),
+        "cluster": ctx.cluster.summary(),
     })
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
 /// Pushes keys to the other nodes, or drops them.
 pub(super) async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let (action, choice) = decision(body, ACTIONS)?;
-    tracing::info!(?action, ?choice, "an operator decides about keys that only a restored store has");
+    tracing::info!(?action, %choice, "an operator decides about keys that only a restored store has");
     let decided = blocking(ctx, move |kv| match action {
         Action::Push => kv.push_set_aside(&choice),
         Action::Drop => kv.drop_set_aside(&choice),

@@ -25,7 +25,7 @@ pub(super) async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
 /// Gives keys up.
 pub(super) async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let (Action::Drop, choice) = decision(body, r#""drop""#)?;
-    tracing::info!(?choice, "an operator gives up keys that cannot be read");
+    tracing::info!(%choice, "an operator gives up keys that cannot be read");
     let dropped = blocking(ctx, move |kv| kv.drop_unreadable(&choice)).await?;
     Ok(json!({ "dropped": dropped }))
 }

@@ -4,8 +4,8 @@ use super::params::quorum_text;
 use super::reply::{self, Reply};
 use super::wire::headers::name;
 use http::StatusCode;
-use ombak_types::Error;
 use ombak_types::error::PrecommitReason;
+use ombak_types::{Error, StoreFailureKind};
 
 /// The kind of request. Some errors have different answers for different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,10 @@ pub fn reply_for(error: &Error, asked: RequestKind) -> Reply {
         Error::BadClock(_) => reply::text(S::BAD_REQUEST, "Error decoding vector clock in x-riak-vclock header\n"),
         Error::Unsupported(why) => reply::text(S::NOT_IMPLEMENTED, format!("{why}\n")),
         Error::JobDisabled(_) => reply::text(S::FORBIDDEN, error.to_string()),
+        // Another node can answer: this one takes no part in its cluster, or its store is closed.
+        Error::Storage(failure) if failure.kind == StoreFailureKind::Closed => {
+            reply::text(S::SERVICE_UNAVAILABLE, format!("{failure}\n"))
+        }
         Error::Stopping => reply::text(S::SERVICE_UNAVAILABLE, "The node is stopping\n"),
         Error::Overload
         | Error::AllNodesDown
@@ -107,7 +111,7 @@ fn precommit(reason: Option<&PrecommitReason>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_types::{Bucket, StoreFailure, StoreFailureKind};
+    use ombak_types::{Bucket, StoreFailure};
 
     fn said(error: Error, asked: RequestKind) -> (u16, String) {
         let reply = reply_for(&error, asked);
@@ -129,6 +133,15 @@ mod tests {
         assert_eq!(get(Error::Timeout), (503, "request timed out\n".into()));
         let no_type = Error::NoType(Bucket::typed("nonesuch", "b"));
         assert_eq!(get(no_type), (404, "Unknown bucket type: nonesuch".into()));
+    }
+
+    #[test]
+    fn a_node_that_takes_no_part_says_why_and_that_others_can_answer() {
+        let failure = StoreFailure::new(StoreFailureKind::Closed, "this node was removed from its cluster");
+        let expected = (503, "this node was removed from its cluster\n".to_owned());
+        for asked in [RequestKind::Get, RequestKind::Put, RequestKind::Delete, RequestKind::Other] {
+            assert_eq!(said(Error::Storage(failure.clone()), asked), expected, "{asked:?}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! Invariants:
 //! * Any bytes get an answer or a closed connection. Heads, bodies, connections and the memory of
 //!   bodies in transit are bounded, and clients that are too slow are cut off ([`HttpLimits`]).
-//! * A listing that cannot be completed is visibly cut off. It never ends as if it were complete.
+//! * A listing that cannot be completed says so: in its status, or with `error` at its end.
 //! * What a client has stored cannot change how an answer is framed.
 
 #![allow(

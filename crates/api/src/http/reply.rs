@@ -28,13 +28,7 @@ pub enum ReplyBody {
 
 /// The parts of a body that is made while it is sent. The stream is dropped if the client closes
 /// the connection.
-pub type Stream = Pin<Box<dyn futures_util::Stream<Item = Result<Bytes, StreamAborted>> + Send>>;
-
-/// A streamed body cannot be continued. The connection is closed, so that the client does not take
-/// the body for complete.
-#[derive(Debug, thiserror::Error)]
-#[error("the answer was cut off: {0}")]
-pub struct StreamAborted(pub String);
+pub type Stream = Pin<Box<dyn futures_util::Stream<Item = Bytes> + Send>>;
 
 impl Reply {
     /// Sets a header. A value that cannot be a header value is left out.
@@ -92,10 +86,7 @@ pub fn page(status: StatusCode) -> Reply {
 
 /// An answer whose body is made while it is sent, as fast as the client reads it. `parts` is
 /// dropped if the client closes the connection.
-pub fn stream(
-    content_type: &str,
-    parts: impl futures_util::Stream<Item = Result<Bytes, StreamAborted>> + Send + 'static,
-) -> Reply {
+pub fn stream(content_type: &str, parts: impl futures_util::Stream<Item = Bytes> + Send + 'static) -> Reply {
     let mut reply = bare(StatusCode::OK, Bytes::new());
     reply.body = ReplyBody::Stream(parts.boxed());
     reply.set(name::CONTENT_TYPE, content_type);

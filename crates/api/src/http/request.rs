@@ -6,7 +6,7 @@ use super::wire::head::Head;
 use super::wire::head::HeadParser;
 use super::wire::request_lines::{LineName, RequestLines, line};
 use super::wire::target::Target;
-use crate::memory::{Account, Held};
+use crate::memory::{Account, Held, Kept};
 use bytes::Bytes;
 #[cfg(test)]
 use bytes::BytesMut;
@@ -76,6 +76,11 @@ impl Request {
     /// Memory for what is read and made to answer the request; it holds none yet.
     pub fn holds(&self) -> Held<'_> {
         Held::new(self.account.as_deref().map(Account::lease))
+    }
+
+    /// Keeps memory for a part of the answer that is sent after the request was worked on.
+    pub fn keeps(&self, held: Held<'_>) -> Option<Kept> {
+        self.account.as_ref().and_then(|account| held.keep_beyond(account))
     }
 
     /// Counts the memory of the answer about an object: its metadata, and its values once more,

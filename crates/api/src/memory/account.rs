@@ -219,6 +219,13 @@ impl Lease<'_> {
         self.account.answers.fetch_add(mem::take(&mut self.bytes), Ordering::Relaxed);
     }
 
+    /// Keeps the bytes for a part of the answer that is sent after the request was worked on.
+    /// `account` is that of the lease.
+    pub fn keep_beyond(mut self, account: &Arc<Account>) -> Kept {
+        debug_assert!(std::ptr::eq(self.account, &**account), "the lease is of another connection");
+        Kept { account: account.clone(), bytes: mem::take(&mut self.bytes) }
+    }
+
     /// Gives all bytes back.
     pub fn clear(&mut self) {
         if self.bytes > 0 {
@@ -232,6 +239,18 @@ impl MemoryReservation for Lease<'_> {
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
         let bytes = bytes.max(self.bytes);
         Box::pin(async move { self.resize(bytes).await.map_err(|_| Error::Overload) })
+    }
+}
+
+/// The bytes that a part of an answer holds until it has been sent. Dropping it gives them back.
+pub struct Kept {
+    account: Arc<Account>,
+    bytes: u64,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.account.shrink(self.bytes);
     }
 }
 

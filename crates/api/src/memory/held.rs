@@ -1,9 +1,10 @@
 //! The memory that answering a request needs.
 
-use super::account::Lease;
+use super::account::{Account, Kept, Lease};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use ombak_kv::MemoryReservation;
 use ombak_types::Error;
+use std::sync::Arc;
 
 /// The memory that one part of answering a request holds. Dropping it gives the memory back.
 #[derive(Default)]
@@ -34,6 +35,11 @@ impl<'a> Held<'a> {
             (None, other) => self.lease = other,
             (Some(_), None) => {}
         }
+    }
+
+    /// Keeps the memory for a part of the answer that is sent after the request was worked on.
+    pub fn keep_beyond(self, account: &Arc<Account>) -> Option<Kept> {
+        self.lease.map(|lease| lease.keep_beyond(account))
     }
 
     /// Keeps the memory until the answer has been sent.

@@ -25,7 +25,7 @@ mod holders;
 mod line;
 mod peer;
 
-pub use account::{Account, AnswerRoom, Lease};
+pub use account::{Account, AnswerRoom, Kept, Lease};
 pub use budget::{MemoryBudget, MemoryLimits, MemoryStatus, OutOfMemory};
 pub use held::Held;
 

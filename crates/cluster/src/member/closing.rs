@@ -108,6 +108,7 @@ impl Inner {
             Question::Settled => self.count_unsettled().await,
             Question::Transfers => self.transfers_here(TransferChange::default(), false).await,
             Question::ChangeTransfers { change } => self.transfers_here(*change, false).await,
+            Question::DetectionTimes => Ok(Answer::DetectionTimes(self.detection_times)),
             Question::RetryTransfers => self.transfers_here(TransferChange::default(), true).await,
             Question::IsMember { node } => {
                 let now = self.followed.get();

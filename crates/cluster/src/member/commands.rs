@@ -6,6 +6,7 @@ use super::losses::Losses;
 use super::member_node::{Inner, MemberNode};
 use super::staged::{Staged, View, removed_by};
 use ombak_kv::Holdings;
+use ombak_metadata::ProposeError;
 use ombak_metadata::state::{Command, MemberStatus, NewGoal};
 use ombak_ring::staging::{self, Change, CommitRefusal, MemberStatus as StagedStatus, Plan, Refusal};
 use ombak_ring::{Location, RingVersion};
@@ -76,10 +77,20 @@ pub enum MemberChange {
     },
 }
 
+/// What came of a change of the members that an operator asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Staging {
+    /// The words for the operator, Riak's where Riak has some.
+    pub text: String,
+    /// Whether the change took back the join of a node, at once. Nothing is staged for that node
+    /// any more. Otherwise the change is staged, and a plan and a commit make it effective.
+    pub is_withdrawal: bool,
+}
+
 impl MemberNode {
-    /// Stages a change of the members. Returns Riak's words for what was staged. A plan and a
-    /// commit make it effective.
-    pub async fn stage(&self, change: &MemberChange) -> Result<String, ClusterError> {
+    /// Stages a change of the members, or takes back the join of a node that is to leave or to be
+    /// removed before it has joined.
+    pub async fn stage(&self, change: &MemberChange) -> Result<Staging, ClusterError> {
         let inner = &self.inner;
         let view = inner.view().await?;
         let change = view.change(change)?;
@@ -88,14 +99,49 @@ impl MemberNode {
         let needed = if change.location().is_some() { Feature::Locations } else { Feature::RingChanges };
         inner.check_all_can(needed, &view.metadata, &view.lost(staged.changes()))?;
         let (metadata, deadline) = (inner.metadata_node(), inner.command_deadline());
-        let is_withdrawal = change.replacement().is_none() && change.location().is_none();
-        if is_withdrawal && view.joining().any(|node| node == change.node()) {
+        let takes_away = change.replacement().is_none() && change.location().is_none();
+        let is_withdrawal = takes_away && view.joining().any(|node| node == change.node());
+        if is_withdrawal {
             metadata.propose(Command::WithdrawMember { node: change.node() }, deadline).await?;
         }
         let document = Staged { changes: staged, plan: super::staged::shown_plan(&view.metadata) };
         let (_, expected) = view.metadata.staged();
         metadata.propose(Command::Stage { expected, changes: document.to_value()? }, deadline).await?;
-        Ok(change.staged_text(|node| view.name(node)).unwrap_or_default())
+        let text = match is_withdrawal {
+            true => withdrawn_text(&view.name(change.node())),
+            false => change.staged_text(|node| view.name(node)).unwrap_or_default(),
+        };
+        Ok(Staging { text, is_withdrawal })
+    }
+
+    /// As [`Self::stage`]. A node that takes back its own join leaves the metadata of the cluster
+    /// in the middle of the command, so it looks afterwards what became of it.
+    pub async fn stage_for_operator(&self, change: &MemberChange) -> Result<Staging, ClusterError> {
+        let inner = &self.inner;
+        let me = self.metadata().members().get(&inner.id()).cloned();
+        let may_withdraw = me.is_some_and(|me| {
+            me.status == MemberStatus::Joining && matches!(change, MemberChange::Leave(name) if *name == me.name)
+        });
+        match self.stage(change).await {
+            Err(ClusterError::Undecided(ProposeError::Stopped)) if may_withdraw && self.becomes_alone().await => {
+                Ok(Staging { text: withdrawn_text(&inner.name_of(inner.id())), is_withdrawal: true })
+            }
+            done => done,
+        }
+    }
+
+    /// Waits until this node is a cluster of its own, for as long as a question may take.
+    async fn becomes_alone(&self) -> bool {
+        let (runtime, deadline) = (&self.inner.runtime, self.inner.question_deadline());
+        loop {
+            if self.metadata().members().len() == 1 {
+                return true;
+            }
+            if self.inner.is_stopping() || runtime.now() >= deadline {
+                return false;
+            }
+            runtime.sleep(LOOK_INTERVAL).await;
+        }
     }
 
     /// Plans the staged changes. `None` when nothing is staged. Every member can commit the plan.
@@ -222,6 +268,14 @@ impl MemberNode {
             _ => RingReady::Ready(rings.iter().map(|(node, _)| inner.name_of(*node)).collect()),
         }
     }
+}
+
+/// Riak has no words for this: there a node that joins leaves only with a plan and a commit.
+fn withdrawn_text(name: &str) -> String {
+    format!(
+        "Success: '{name}' does not join any more, and is a cluster of its own again with what it holds. Nothing is \
+         staged for it, so no commit is needed"
+    )
 }
 
 /// Whether a commit may destroy data.

@@ -55,6 +55,9 @@ pub struct ClusterFacts {
     pub ring_change: Option<RingChangeFacts>,
     /// The members, by their identity.
     pub members: Vec<MemberFacts>,
+    /// Why the node that was asked is no member any more, in words for the operator. The rest is
+    /// then what it knew before.
+    pub removed: Option<String>,
 }
 
 impl MemberNode {
@@ -77,7 +80,7 @@ impl MemberNode {
         let member = |(node, member): (&NodeId, &ombak_metadata::state::Member)| {
             let followed = rings.iter().find(|(of, _)| of == node).and_then(|(_, ring)| *ring);
             let older = match *node == inner.id() {
-                true => inner.standing.older(),
+                true => inner.standing.older().filter(|_| !inner.standing.is_removed()),
                 false => inner.admission.starts.older(*node),
             };
             MemberFacts {
@@ -103,7 +106,15 @@ impl MemberNode {
             is_closed: metadata.is_closed(),
             ring_change: inner.change_in(&metadata).await,
             members: metadata.members().iter().map(member).collect(),
+            removed: self.removed(),
         }
+    }
+
+    /// Why this node is no member of its cluster any more, in words for the operator; `None` if it
+    /// is one.
+    pub fn removed(&self) -> Option<String> {
+        let standing = &self.inner.standing;
+        standing.older().filter(|_| standing.is_removed()).map(|why| standing.text(&why))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Follows what the metadata has decided: bucket types, members, the closing of the cluster, the
 //! placement.
 
-use super::member_node::{Followed, Inner, cluster_id, others};
+use super::member_node::{Followed, Inner, cluster_id, learn_names};
 use super::questions::{Answer, Place, Question};
 use crate::members::Standings;
 use crate::metadata::changed;
@@ -9,6 +9,7 @@ use ombak_kv::Holdings;
 use ombak_metadata::MetadataNode;
 use ombak_metadata::state::{ClosedPart, Command, Member, MemberStatus, Metadata};
 use ombak_runtime::RuntimeExt;
+use ombak_types::ShownName;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tracing::{error, info, warn};
@@ -59,7 +60,8 @@ impl Inner {
         let records = changed(&last.metadata, &state);
         self.note_in_directory(&state).await;
         if last.metadata.members() != state.members() {
-            self.node.set_members(others(&state, self.id()));
+            learn_names(&self.names, &state);
+            self.node.set_members(self.others_in(&state));
             self.log_members(&last.metadata, &state);
         }
         self.node.peers().set_standings(standings(&state));
@@ -138,7 +140,13 @@ impl Inner {
         let Some(closing) = state.closing().filter(|closing| last.closing() != Some(*closing)) else { return };
         match state.closed_part() {
             None => info!("the cluster takes no writes while it changes"),
-            Some(part) => info!(?part, "a bucket or bucket type takes no writes while its properties change"),
+            Some(ClosedPart::Type(name)) => {
+                info!(bucket_type = %ShownName(&name.0), "a bucket type takes no writes while its properties change");
+            }
+            Some(ClosedPart::Bucket(part)) => {
+                let (bucket_type, bucket) = (ShownName(&part.r#type), ShownName(&part.name));
+                info!(%bucket_type, %bucket, "a bucket takes no writes while its properties change");
+            }
         }
         // A node that stops meanwhile is not held.
         let (node, runtime, closing_max) = (Arc::downgrade(self), self.runtime.clone(), self.timing.closing_max);

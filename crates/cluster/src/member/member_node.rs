@@ -1,15 +1,17 @@
 //! A node that is a member of a cluster.
 
 use super::admission::MemberAdmission;
+use super::detection_times::DetectionTimes;
 use super::error::ClusterError;
 use super::older::AskingTransport;
 use super::parts::MemberTiming;
 use super::questions::{Answer, Question, decode, encode};
 use super::ring_change_facts::RingChangeFacts;
+use super::seeds::{MovedMembers, Seeds};
 use super::standing::Standing;
 use crate::members::Member;
 use crate::metadata::MetadataSlot;
-use crate::node::ClusterNode;
+use crate::node::{ClusterNode, NodeNames};
 use crate::service_numbers::MEMBERS;
 use ombak_kv::Kv;
 use ombak_metadata::state::{MemberStatus, Metadata};
@@ -19,7 +21,6 @@ use ombak_ring::RingSize;
 use ombak_runtime::{Published, Runtime, within};
 use ombak_storage::fs::FileSystem;
 use ombak_types::NodeId;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,7 +50,13 @@ pub(super) struct Inner {
     pub target_n_val: u32,
     pub target_location_n_val: u32,
     /// The nodes that are asked before this one serves, if it is new.
-    pub peers: Vec<SocketAddr>,
+    pub seeds: Seeds,
+    /// Members that were found at other addresses than the metadata has.
+    pub moved: MovedMembers,
+    /// The times of failure detection, if this node detects failures.
+    pub detection_times: Option<DetectionTimes>,
+    /// The names of the members that this node has known, for log lines.
+    pub names: Arc<NodeNames>,
     /// Whether this node is new: no decision about it counts yet.
     pub is_new: AtomicBool,
     /// Why this node serves nobody until its peers or an operator have decided.
@@ -251,6 +258,14 @@ pub(super) fn cluster_id(metadata: &Metadata, me: NodeId) -> u64 {
     let status = metadata.members().get(&me).map(|member| member.status);
     let is_member = status.is_some_and(|status| status != MemberStatus::Joining) && metadata.members().len() > 1;
     metadata.lineage().filter(|_| is_member).map_or(0, |lineage| lineage.id)
+}
+
+/// Remembers the names of the members for log lines about the nodes and their metadata logs.
+pub(super) fn learn_names(names: &NodeNames, metadata: &Metadata) {
+    for (node, member) in metadata.members() {
+        names.learn(node.get(), &member.name);
+        names.learn(member.log.get(), &member.name);
+    }
 }
 
 /// The other members that can be reached at all. An address that is none is left out.

@@ -57,14 +57,14 @@ enum Verdict {
 }
 
 /// What follows from the answers of all peers.
-fn verdict(said: Vec<(SocketAddr, PeerSaid)>) -> Verdict {
+fn verdict(said: Vec<(String, PeerSaid)>) -> Verdict {
     let mut silent = Vec::new();
     let mut is_stranger = false;
-    for (address, said) in said {
+    for (peer, said) in said {
         match said {
             PeerSaid::Known(member) => return Verdict::IsKnown(member),
             PeerSaid::Stranger => is_stranger = true,
-            PeerSaid::Nothing(why) => silent.push(format!("{address}: {why}")),
+            PeerSaid::Nothing(why) => silent.push(format!("{peer}: {why}")),
             PeerSaid::Myself | PeerSaid::Alone => {}
         }
     }
@@ -149,7 +149,7 @@ impl Inner {
             Err(why) => error!(why, "it is not known whether this node is new, so it asks its peers"),
         }
         self.is_new.store(true, Ordering::SeqCst);
-        if self.peers.is_empty() {
+        if self.seeds.is_empty() {
             return self.forget_peers().await;
         }
         // A node that joins reaches the members already.
@@ -180,8 +180,12 @@ impl Inner {
     async fn ask_peers_once(self: &Arc<Self>) -> bool {
         // A question forgets the address of who was asked, and must not do so under a join.
         let Ok(_moving) = self.moving.try_lock() else { return false };
+        let peers = self.seeds.look_up().await;
         let deadline = self.question_deadline();
-        let asked = self.peers.iter().map(async |address| (*address, self.ask_peer(*address, deadline).await));
+        let asked = peers.into_iter().map(async |(peer, address)| match address {
+            Ok(address) => (peer, self.ask_peer(address, deadline).await),
+            Err(why) => (peer, PeerSaid::Nothing(why)),
+        });
         let verdict = verdict(futures_util::future::join_all(asked).await);
         let why = match verdict {
             // A member that is known no more was removed, perhaps for this node's sake.
@@ -289,21 +293,31 @@ impl Inner {
         self: &Arc<Self>,
         address: Option<SocketAddr>,
     ) -> Result<(SocketAddr, SameMember), ClusterError> {
-        let addresses = address.map_or_else(|| self.peers.clone(), |address| vec![address]);
-        if addresses.is_empty() {
+        let peers = match address {
+            Some(address) => vec![(address.to_string(), Ok(address))],
+            None => self.seeds.look_up().await,
+        };
+        if peers.is_empty() {
             let what = "Failed: name the address on which a member listens for other nodes, or set cluster.peers.";
             return Err(ClusterError::refused(what));
         }
         // Nobody else asks meanwhile.
         let _moving = self.moving.lock().await;
         let mut said_else = Vec::new();
-        for address in addresses {
+        for (peer, address) in peers {
+            let address = match address {
+                Ok(address) => address,
+                Err(why) => {
+                    said_else.push(format!("{peer}: {why}"));
+                    continue;
+                }
+            };
             match self.ask_peer(address, self.question_deadline()).await {
                 PeerSaid::Known(member) => return Ok((address, member)),
                 PeerSaid::Myself => {}
-                PeerSaid::Alone => said_else.push(format!("{address} is alone")),
-                PeerSaid::Stranger => said_else.push(format!("the cluster of {address} has no such member")),
-                PeerSaid::Nothing(why) => said_else.push(format!("{address}: {why}")),
+                PeerSaid::Alone => said_else.push(format!("{peer} is alone")),
+                PeerSaid::Stranger => said_else.push(format!("the cluster of {peer} has no such member")),
+                PeerSaid::Nothing(why) => said_else.push(format!("{peer}: {why}")),
             }
         }
         Err(ClusterError::refused(format!(
@@ -357,8 +371,8 @@ mod tests {
         let known = || PeerSaid::Known(member.clone());
         let silent = || PeerSaid::Nothing("it is not there".into());
         let of = |said: Vec<PeerSaid>| {
-            let addresses = (1..).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-            verdict(addresses.zip(said).collect())
+            let peers = (1..).map(|number| format!("peer-{number}"));
+            verdict(peers.zip(said).collect())
         };
         assert_eq!(of(vec![silent(), PeerSaid::Stranger]), Verdict::GoesOn);
         assert_eq!(of(vec![PeerSaid::Myself, PeerSaid::Alone, PeerSaid::Alone]), Verdict::GoesOn);

@@ -145,6 +145,67 @@ pub struct OfMember<T> {
     pub answer: Result<T, String>,
 }
 
+impl MemberTransfers {
+    /// The transfers of a node, which may be a node without a cluster. It locks the state of the
+    /// transfers for a moment, so it is not for network threads.
+    pub fn of(kv: &Kv) -> Self {
+        let (config, figures, now) = (kv.transfer_config(), kv.transfer_figures(), kv.time());
+        let missed = |(class, node): (ClassId, NodeId)| Missed { partition: class.partition, n_val: class.n, node };
+        let (owed, ordered, filling) = (kv.owed_marks(), kv.ordered_transfers(), kv.filling_classes());
+        let hints = kv.hints().into_iter().take(LISTED_MAX);
+        let active = kv.transfers().into_iter().map(|transfer| ActiveTransfer {
+            kind: kind_word(transfer.kind).into(),
+            partition: transfer.class.partition,
+            n_val: transfer.class.n,
+            receiver: transfer.target,
+            objects_compared: transfer.keys,
+            bytes_sent: transfer.bytes,
+            since_secs: transfer.since.secs(),
+            objects_total: transfer.keys_total,
+            running_ms: Some(now.0.saturating_sub(transfer.since.0) / 1000),
+        });
+        Self {
+            outbound: config.gives,
+            inbound: config.takes,
+            transfer_limit: config.concurrency as u64,
+            bytes_per_second: config.bytes_per_second,
+            hinted_partitions: figures.hinted_partitions,
+            hinted_objects: figures.hinted_objects,
+            hinted_bytes: figures.hinted_bytes,
+            hints: hints
+                .map(|(partition, held)| PartitionHints { partition, objects: held.keys, bytes: held.bytes })
+                .collect(),
+            active: active.take(LISTED_MAX).collect(),
+            owed_marks: owed.len() as u64,
+            owed: owed.into_iter().take(LISTED_MAX).map(missed).collect(),
+            ordered_transfers: ordered.len() as u64,
+            ordered: ordered.into_iter().take(LISTED_MAX).map(missed).collect(),
+            filling_classes: filling.len() as u64,
+            filling: filling.into_iter().take(LISTED_MAX).map(|(class, reason)| filling_class(class, reason)).collect(),
+        }
+    }
+}
+
+impl TransferChange {
+    /// Changes what a node may transfer, until it stops.
+    pub fn apply_to(self, kv: &Kv) {
+        if self.outbound.is_some() || self.inbound.is_some() {
+            let now = kv.transfer_config();
+            let (outbound, inbound) = (self.outbound.unwrap_or(now.gives), self.inbound.unwrap_or(now.takes));
+            tracing::info!(outbound, inbound, "an operator has set which handoffs are allowed");
+            kv.set_handoff(outbound, inbound);
+        }
+        if let Some(limit) = self.transfer_limit {
+            tracing::info!(limit, "an operator has set the limit of transfers");
+            kv.set_transfer_limit(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
+        if let Some(bytes_per_second) = self.bytes_per_second {
+            tracing::info!(bytes_per_second, "an operator has set the rate of transfers");
+            kv.set_transfer_rate(bytes_per_second);
+        }
+    }
+}
+
 impl MemberNode {
     /// The transfers of all members.
     pub async fn transfers(&self) -> Vec<OfMember<MemberTransfers>> {
@@ -224,67 +285,13 @@ impl Inner {
     pub async fn transfers_here(&self, change: TransferChange, retries: bool) -> Result<Answer, ClusterError> {
         let kv = self.kv().clone();
         let now = self.blocking(move || {
-            apply(&kv, change);
+            change.apply_to(&kv);
             if retries {
                 kv.retry_transfers();
             }
-            describe(&kv)
+            MemberTransfers::of(&kv)
         });
         Ok(Answer::Transfers(Box::new(now.await?)))
-    }
-}
-
-fn apply(kv: &Kv, change: TransferChange) {
-    if change.outbound.is_some() || change.inbound.is_some() {
-        let now = kv.transfer_config();
-        let (outbound, inbound) = (change.outbound.unwrap_or(now.gives), change.inbound.unwrap_or(now.takes));
-        tracing::info!(outbound, inbound, "an operator has set which handoffs are allowed");
-        kv.set_handoff(outbound, inbound);
-    }
-    if let Some(limit) = change.transfer_limit {
-        tracing::info!(limit, "an operator has set the limit of transfers");
-        kv.set_transfer_limit(usize::try_from(limit).unwrap_or(usize::MAX));
-    }
-    if let Some(bytes_per_second) = change.bytes_per_second {
-        tracing::info!(bytes_per_second, "an operator has set the rate of transfers");
-        kv.set_transfer_rate(bytes_per_second);
-    }
-}
-
-fn describe(kv: &Kv) -> MemberTransfers {
-    let (config, figures, now) = (kv.transfer_config(), kv.transfer_figures(), kv.time());
-    let missed = |(class, node): (ClassId, NodeId)| Missed { partition: class.partition, n_val: class.n, node };
-    let (owed, ordered, filling) = (kv.owed_marks(), kv.ordered_transfers(), kv.filling_classes());
-    let hints = kv.hints().into_iter().take(LISTED_MAX);
-    let active = kv.transfers().into_iter().map(|transfer| ActiveTransfer {
-        kind: kind_word(transfer.kind).into(),
-        partition: transfer.class.partition,
-        n_val: transfer.class.n,
-        receiver: transfer.target,
-        objects_compared: transfer.keys,
-        bytes_sent: transfer.bytes,
-        since_secs: transfer.since.secs(),
-        objects_total: transfer.keys_total,
-        running_ms: Some(now.0.saturating_sub(transfer.since.0) / 1000),
-    });
-    MemberTransfers {
-        outbound: config.gives,
-        inbound: config.takes,
-        transfer_limit: config.concurrency as u64,
-        bytes_per_second: config.bytes_per_second,
-        hinted_partitions: figures.hinted_partitions,
-        hinted_objects: figures.hinted_objects,
-        hinted_bytes: figures.hinted_bytes,
-        hints: hints
-            .map(|(partition, held)| PartitionHints { partition, objects: held.keys, bytes: held.bytes })
-            .collect(),
-        active: active.take(LISTED_MAX).collect(),
-        owed_marks: owed.len() as u64,
-        owed: owed.into_iter().take(LISTED_MAX).map(missed).collect(),
-        ordered_transfers: ordered.len() as u64,
-        ordered: ordered.into_iter().take(LISTED_MAX).map(missed).collect(),
-        filling_classes: filling.len() as u64,
-        filling: filling.into_iter().take(LISTED_MAX).map(|(class, reason)| filling_class(class, reason)).collect(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a member is made of.
 
+use super::seeds::Seeds;
 use crate::node::NodeParts;
 use ombak_metadata::Timing;
 use std::net::SocketAddr;
@@ -19,8 +20,9 @@ pub struct MemberParts {
     /// Each window of so many successive partitions shall have distinct locations, if any location
     /// is known.
     pub target_location_n_val: u32,
-    /// Where the nodes listen that a new node asks before it serves; none: it asks nobody.
-    pub peers: Vec<SocketAddr>,
+    /// The nodes that a new node asks before it serves; none: it asks nobody. Under their names a
+    /// node also looks for members that are away.
+    pub peers: Seeds,
     /// How long things take.
     pub timing: MemberTiming,
 }

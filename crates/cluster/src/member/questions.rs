@@ -1,6 +1,7 @@
 //! The questions that members ask each other about themselves, and their bytes: a version, and a
 //! JSON document. They are rare and short.
 
+use super::detection_times::DetectionTimes;
 use super::operations::{MemberTransfers, TransferChange};
 use super::ring_change_facts::RingChangeFacts;
 use super::settlement::UnsettledCounts;
@@ -57,6 +58,9 @@ pub(crate) enum Question {
     ChangeTransfers { change: TransferChange },
     /// The node tries at once what has failed: a node takes pushes again.
     RetryTransfers,
+    /// The node's times of failure detection. It is asked for operators only. A node of an earlier
+    /// version refuses the question.
+    DetectionTimes,
     /// What the node says about the change of the ring, and what it is to prove. Only members that
     /// share `capabilities::RING_CHANGES` understand it.
     RingReport {
@@ -171,6 +175,8 @@ pub(crate) enum Answer {
     /// All zero when nothing is to be done.
     Settled(UnsettledCounts),
     Transfers(Box<MemberTransfers>),
+    /// Nothing if the node detects no failures.
+    DetectionTimes(Option<DetectionTimes>),
     RingReport(Box<Report>),
     /// Nothing if the node drives no change.
     RingChange(Option<Box<RingChangeFacts>>),
@@ -230,6 +236,11 @@ mod tests {
         let bytes = [&[VERSION][..], text.as_bytes()].concat();
         assert_eq!(encode(&Answer::Settled(counts)), bytes);
         assert_eq!(decode::<Answer>(&bytes), Ok(Answer::Settled(counts)));
+    }
+
+    #[test]
+    fn a_question_of_a_later_version_is_refused() {
+        assert!(decode::<Question>(&[&[VERSION][..], br#""a_later_question""#].concat()).is_err());
     }
 
     proptest! {

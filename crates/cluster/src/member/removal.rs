@@ -3,7 +3,7 @@
 //! A removed node is no part of the metadata's group any more, so it may never get the entry that
 //! says so. It therefore asks the members itself, one at a time.
 
-use super::member_node::{Inner, others};
+use super::member_node::Inner;
 use super::questions::{Answer, Question};
 use ombak_metadata::state::{MemberStatus, Metadata};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ impl Inner {
     pub async fn look_for_removal(self: &Arc<Self>, turn: usize) {
         let now = self.followed.get();
         let status = now.metadata.members().get(&self.id()).map(|member| member.status);
-        let others = others(&now.metadata, self.id());
+        let others = self.others_in(&now.metadata);
         // A node that joins looks by itself, because it begins a cluster of its own.
         if others.is_empty() || status.is_none_or(|status| status == MemberStatus::Joining) {
             return;

@@ -2,17 +2,19 @@
 
 use super::admission::MemberAdmission;
 use super::data_types_gate::DataTypesGate;
+use super::detection_times::DetectionTimes;
 use super::error::ClusterError;
 use super::join::take_over;
-use super::member_node::{Followed, Inner, MemberNode, cluster_id, others};
+use super::member_node::{Followed, Inner, MemberNode, cluster_id, learn_names, others};
 use super::older::AskingTransport;
 use super::parts::MemberParts;
 use super::properties::ClusterProperties;
 use super::questions::{Answer, decode, encode};
+use super::seeds::MovedMembers;
 use super::standing::Standing;
 use super::tombstones_gate::TombstonesGate;
 use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records, register};
-use crate::node::{ClusterNode, StartError};
+use crate::node::{ClusterNode, NodeNames, StartError};
 use crate::service_numbers::MEMBERS;
 use bytes::Bytes;
 use ombak_kv::{FillReason, Holdings, Kv};
@@ -76,7 +78,9 @@ impl MemberNode {
         let MemberParts { mut node, metadata_dir, advertised, target_n_val, target_location_n_val, peers, timing } =
             parts;
         let (runtime, fs) = (node.kv.runtime.clone(), node.kv.fs.clone());
+        let detection_times = node.detection.as_ref().map(DetectionTimes::from);
         let ring_size = RingSize::new(node.kv.ring_size)?;
+        let names = node.names.clone();
         let (slot, admission, cell) = (MetadataSlot::default(), Arc::new(MemberAdmission::default()), Cell::default());
         let acquaintance = AcquaintanceCell::default();
         register(&mut node.services, slot.clone(), acquaintance.clone(), runtime.clone()).map_err(StartError::from)?;
@@ -107,7 +111,7 @@ impl MemberNode {
         let _ = acquaintance.set(Arc::downgrade(&shared));
         let has_peers = !peers.is_empty();
         let dirs = LogDirs::new(fs.clone(), &metadata_dir);
-        let begin = Begin { dirs, ring_size, standing: standing.clone(), has_peers };
+        let begin = Begin { dirs, ring_size, standing: standing.clone(), has_peers, names: names.clone() };
         let transport = Arc::new(AskingTransport::new(node.transport().clone(), standing.clone()));
         let setup = |dir, found| ombak_metadata::Setup {
             runtime: runtime.clone(),
@@ -138,7 +142,10 @@ impl MemberNode {
             me,
             target_n_val,
             target_location_n_val,
-            peers,
+            seeds: peers,
+            moved: MovedMembers::default(),
+            detection_times,
+            names,
             is_new: AtomicBool::new(false),
             awaits: Published::new(None),
             deciding: parking_lot::Mutex::default(),
@@ -182,6 +189,7 @@ impl MemberNode {
         inner.start_following(metadata);
         inner.start_withdrawing();
         inner.watch_directory();
+        inner.start_looking_for_members();
         inner.start_driving();
         Ok(Self { inner })
     }
@@ -194,6 +202,7 @@ struct Begin {
     standing: Arc<Standing>,
     /// Whether the configuration names peers.
     has_peers: bool,
+    names: Arc<NodeNames>,
 }
 
 impl Begin {
@@ -224,6 +233,7 @@ impl Begin {
                 OwnMetadata::Alone | OwnMetadata::Member => Err(MemberStartError::LostMetadata(self.dirs.pointer())),
             };
         };
+        learn_names(&self.names, &saved.metadata);
         let members = others(&saved.metadata, node.id());
         self.standing.set_saved(saved.log, saved.progress);
         node.transport().set_cluster(cluster_id(&saved.metadata, node.id()));

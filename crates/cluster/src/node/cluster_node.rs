@@ -133,7 +133,7 @@ impl ClusterNode {
                 Watch { kv: kv.clone(), transport: transport.clone(), runtime: runtime.clone(), peers: peers.clone() };
             runtime.spawn(Box::pin(waking::watch(watch, is_unwatched.clone())));
         }
-        info!(node = kv.node_name(), id = %kv.identity().node_id, address = %listens_on, "listening for other nodes");
+        info!(node = kv.node_name(), node_id = %kv.identity().node_id, address = %listens_on, "listening for other nodes");
         Ok(Self {
             kv,
             runtime,

@@ -1,5 +1,6 @@
 //! What a node is made of.
 
+use super::names::NodeNames;
 use crate::capabilities::Speaks;
 use crate::liveness::Liveness;
 use crate::membership::Detection;
@@ -43,6 +44,8 @@ pub struct NodeParts {
     pub liveness: Arc<dyn Liveness>,
     /// The times of failure detection. With `None`, the node detects nothing by itself.
     pub detection: Option<Detection>,
+    /// Where the node notes the names of the members that it knows, for log lines.
+    pub names: Arc<NodeNames>,
     /// Limits and times of the transport.
     pub transport: PeersConfig,
     /// Maximum number of questions of other nodes that are under way at a time. Further ones are
@@ -72,6 +75,7 @@ impl NodeParts {
             admission: Arc::new(KeepOlderSession),
             liveness,
             detection: None,
+            names: Arc::default(),
             transport: PeersConfig::default(),
             replica_calls_max: REPLICA_CALLS_MAX,
         }

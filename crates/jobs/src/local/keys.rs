@@ -12,7 +12,7 @@ use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PartWork};
 use bytes::Bytes;
 use ombak_kv::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
-use ombak_mapreduce::{Failure, FilterError, Input, KeyFilter};
+use ombak_mapreduce::{Failure, Input, KeyFilter, Over};
 use ombak_runtime::pause_if_due;
 use ombak_storage::key_hash;
 use ombak_types::{Bucket, Error, StoreFailure};
@@ -180,8 +180,7 @@ impl FirstKeys {
             match filter.takes(name, is_over) {
                 Ok(true) => {}
                 Ok(false) => continue,
-                Err(FilterError::Over) => return Err(PartError::Lost(Error::Timeout)),
-                Err(FilterError::Unfit(value)) => return Err(PartError::Failed(Failure::Other(value.to_string()))),
+                Err(Over) => return Err(PartError::Lost(Error::Timeout)),
             }
             // A slice would keep the whole batch in memory.
             let place = (hash, Bytes::copy_from_slice(name));

@@ -6,7 +6,9 @@ use crate::functions::script_error_text;
 use crate::part::{PartError, PartRequest};
 use ombak_functions::{Calls, Function, FunctionError, Lane, Owner};
 use ombak_kv::{GetOptions, GetReply, GetRequest};
-use ombak_mapreduce::{Failure, Input, PhaseFailure, ScriptSource, from_json, not_found_term, object_to_json, to_json};
+use ombak_mapreduce::{
+    Failure, Input, PhaseFailure, ScriptSource, from_json, not_found_term, object_to_readable_json, to_json,
+};
 use ombak_script::{ErrorKind, Program, ScriptError};
 use ombak_types::etf::Term;
 use ombak_types::json::Json;
@@ -225,7 +227,7 @@ fn read(list: &str) -> Result<Vec<Term>, ScriptError> {
 fn arguments(number: usize, inputs: &[Input], objects: &[Option<Object>]) -> Result<Vec<Argument>, Failure> {
     let argument = |(input, object): (&Input, &Option<Object>)| match object {
         None => Ok(Argument::Missing(not_found_term(input))),
-        Some(object) => object_to_json(input, object)
+        Some(object) => object_to_readable_json(input, object)
             .map(Argument::Object)
             .map_err(|error| Failure::Phase(PhaseFailure::of_map(number, &error.to_string(), input, true))),
     };

@@ -74,6 +74,7 @@ impl RunningJob {
             return self.events.push(Box::pin(std::future::ready(Event::Part { attempt, node, outcome })));
         };
         self.nodes.insert(node);
+        self.course.asked += 1;
         let deadline = self.deadline;
         let (owner, answer_by) = (self.node.clone(), self.node.runtime.now() + self.node.config.answer_time_max);
         self.events.push(Box::pin(async move {

@@ -95,6 +95,20 @@ async fn a_bucket_is_mapped_once_whatever_fits_into_a_piece() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_a_filter_cannot_work_on_is_left_out_and_the_job_goes_on() {
+    let node = Node::open(JobsConfig::default());
+    for key in ["1", "7", "12", "no number", "7a"] {
+        node.put(key, key).await;
+    }
+    let query = json!([{"map": erlang("map_object_value")}]);
+    let less = json!([["string_to_int"], ["less_than", 10]]);
+    let small = json!({"bucket": "b", "key_filters": less});
+    assert_eq!(node.texts(json!({"inputs": small, "query": query}), 0).await, ["\"1\"", "\"7\""]);
+    let large = json!({"bucket": "b", "key_filters": [["not", less]]});
+    assert_eq!(node.texts(json!({"inputs": large, "query": query}), 0).await, ["\"12\""]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_of_keys_are_mapped_once_and_in_order_of_no_importance() {
     let node = Node::open(tiny());
     node.fill(250).await;

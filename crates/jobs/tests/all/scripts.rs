@@ -37,7 +37,11 @@ impl Node {
     }
 
     async fn put(&self, key: &str, value: &str) {
-        let object = Object::new(Sibling::new(Bytes::copy_from_slice(value.as_bytes())));
+        self.put_bytes(key, value.as_bytes()).await;
+    }
+
+    async fn put_bytes(&self, key: &str, value: &[u8]) {
+        let object = Object::new(Sibling::new(Bytes::copy_from_slice(value)));
         let key = Some(Bytes::copy_from_slice(key.as_bytes()));
         let request = PutRequest { bucket: Bucket::untyped("b"), key, object, options: PutOptions::default() };
         self.kv.put(request).await.unwrap();
@@ -107,6 +111,18 @@ async fn a_source_is_run_where_that_is_allowed() {
     assert_eq!(node.run(json!([["b", "k"]]), json!([keys])).await.unwrap(), ["\"k\"", "1"]);
     let refused = error_of(Node::open(false).run(json!([["b", "k"]]), json!([twice])).await);
     assert!(refused.contains("not allowed"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_is_not_utf8_is_null_and_its_key_is_seen() {
+    let node = Node::open(true);
+    node.put_bytes("bytes", b"\xff\xfe").await;
+    node.put("text", "t").await;
+    let seen = source("map", "function(o) { return [[o.bucket, o.key, o.values[0].data]]; }");
+    let all = node.run(json!("b"), json!([seen])).await.unwrap();
+    assert_eq!(all, [r#"["b","bytes",null]"#, r#"["b","text","t"]"#]);
+    let by_fields = json!({ "map": { "language": "javascript", "name": "Riak.mapByFields", "arg": { "a": 1 } } });
+    assert!(node.run(json!([["b", "bytes"]]), json!([by_fields])).await.unwrap().is_empty());
 }
 
 /// While a function runs, more values come than the memory of an engine has room for.

@@ -102,6 +102,9 @@ pub struct KvConfig {
     pub read_repair: ReadRepairLimits,
     /// Time limit of gets, puts and deletes that do not set one.
     pub timeout: Duration,
+    /// Requests that take this long or longer are logged with where their time went
+    /// (`log.slow_request`). `None` and zero log none.
+    pub slow_request: Option<Duration>,
     /// The configuration of index queries.
     pub queries: QueryConfig,
     /// Whether this node answers listings and index queries (`participate_in_coverage`). Requests
@@ -144,6 +147,7 @@ impl KvConfig {
             replica_memory_bytes: 1 << 30,
             read_repair: ReadRepairLimits::default(),
             timeout: Duration::from_secs(60),
+            slow_request: None,
             queries: QueryConfig::default(),
             participates_in_coverage: true,
             io_threads: 8,

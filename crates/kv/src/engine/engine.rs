@@ -14,6 +14,7 @@ use crate::conditional::{Ballots, Turns};
 use crate::config::KvConfig;
 use crate::coverage::CoverageCounts;
 use crate::deliberate_faults::{BrokenRule, is_broken, to_put_in_force};
+use crate::hot::HotKeys;
 use crate::names::Vtags;
 use crate::partition::{ActorSource, Partition, PartitionTable, WriteGate};
 use crate::reaping::{DueVersions, Fences, Floors, TakesTimes};
@@ -21,6 +22,7 @@ use crate::replica::{
     ClassId, ConditionalClient, CoverageClient, KnownCounters, LocalReplica, NodeCounter, ReapingClient, ReplicaClient,
     Target, Viewer,
 };
+use crate::slow::SlowLog;
 use crate::start::OpenError;
 use crate::transfer::Transfers;
 use futures_util::future::{Either, select};
@@ -56,6 +58,10 @@ pub(crate) struct Engine {
     placements: Placements,
     pub(crate) buckets: Arc<BucketRegistry>,
     pub(crate) stats: Arc<Stats>,
+    /// The log of slow requests.
+    pub(crate) slow: Arc<SlowLog>,
+    /// The keys and buckets with the most requests.
+    pub(crate) hot: HotKeys,
     pub(super) partitions: Arc<PartitionTable>,
     pub(crate) write_gate: WriteGate,
     pub(super) vtags: Vtags,
@@ -152,6 +158,8 @@ impl Engine {
         }
         let stats = Arc::new(Stats::new(runtime.now()));
         config.hooks.features().for_each(|feature| stats.attach(feature));
+        let slow = Arc::new(SlowLog::new(config.slow_request));
+        stats.attach(slow.clone());
         let pool = |name, threads, jobs_max| Pool::start(runtime, name, threads, jobs_max).map_err(no_thread);
         let disk_pool = pool("ombak-io", config.io_threads, config.requests_max + partitions.ring_size())?;
         let large_request_pool = pool("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
@@ -169,6 +177,8 @@ impl Engine {
             participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
             waking: Waking::new(config.runtime.now()),
             takes_times: TakesTimes::new(config.hooks.reaping_gate.is_some()),
+            hot: HotKeys::new(config.runtime.now()),
+            slow,
             config,
             placements: Placements::new(Placement::of_ring(Arc::new(ring))),
             put_run_bytes: AtomicU64::new(0),
@@ -215,6 +225,11 @@ impl Engine {
 
     pub(crate) fn is_open(&self) -> bool {
         self.limiter.is_open()
+    }
+
+    /// The error of requests of clients if the node does not admit them.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        self.limiter.refusal().map_or(Ok(()), Err)
     }
 
     pub(crate) fn refuse_requests(&self, why: NoPart) {

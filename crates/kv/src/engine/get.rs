@@ -13,6 +13,7 @@ use crate::hooks::ValueKind;
 use crate::interface::{GetOptions, GetReply, GetRequest, Read};
 use crate::partition::{Access, Failure, Partition};
 use crate::replica::{RequestReplicas, StoreKind};
+use crate::slow::{Spent, micros_between};
 use bytes::Bytes;
 use ombak_ring::placement::Placement;
 use ombak_runtime::within;
@@ -68,15 +69,19 @@ impl Engine {
         mut placement: RequestPlacement,
         request: &GetRequest,
         deadline: Option<Instant>,
+        spent: &mut Spent,
     ) -> Result<GetReply, Error> {
         loop {
-            match self.begin_read(placement, request, deadline)?.answer().await {
+            match self.begin_read(placement, request, deadline)?.answer(spent).await {
                 Said::Reply(reply) => return reply,
                 Said::Outdated { by, known } => {
                     let runtime = &*self.config.runtime;
+                    let learns_from = runtime.now();
                     let learned = self.learn_placement(by, known);
                     let until = deadline.unwrap_or_else(|| runtime.now() + LEARN_MAX);
-                    within(runtime, Some(until), learned).await.map_err(|_| Error::Timeout)?;
+                    let learned = within(runtime, Some(until), learned).await;
+                    spent.waiting_us += micros_between(learns_from, runtime.now());
+                    learned.map_err(|_| Error::Timeout)?;
                     placement = self.request_placement();
                 }
             }
@@ -269,7 +274,12 @@ mod tests {
     /// The answer of the run over replicas, with this node as the only one.
     fn run_over_replicas(engine: &Arc<Engine>, request: &GetRequest) -> Result<GetReply, Failure> {
         let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Ok(tokio.block_on(engine.read_from_replicas(engine.request_placement(), request, None))?)
+        Ok(tokio.block_on(engine.read_from_replicas(
+            engine.request_placement(),
+            request,
+            None,
+            &mut Spent::default(),
+        ))?)
     }
 
     proptest! {

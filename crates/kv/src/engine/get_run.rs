@@ -11,18 +11,18 @@ use super::rests::{Look, Rest};
 use super::stored_form::StoredForm;
 use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, Lack};
 use crate::interface::GetReply;
-use crate::names::Printable;
 use crate::partition::{digest as digest_of, is_tombstone};
 use crate::replica::{
     Begun, NodeCounter, ReadReply, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome,
     StoreReply, Target,
 };
+use crate::slow::{Spent, micros_between};
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_stats::{KindCounts, ReadRepair};
 use ombak_storage::Stored;
-use ombak_types::{Error, NodeId, stored_object};
+use ombak_types::{Error, NodeId, ShownKey, stored_object};
 use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -114,6 +114,11 @@ pub(super) struct GetRun {
     stored: SmallVec<[(u64, Option<u32>); 3]>,
     /// Counts the run after its client was answered.
     repairing: Option<RepairingRead>,
+    /// When the run began, if somebody wants to know where its time goes.
+    timed_from: Option<Instant>,
+    spent: Spent,
+    /// Whether this node waits for its own store.
+    waits_here: bool,
 }
 
 impl GetRun {
@@ -126,6 +131,7 @@ impl GetRun {
         deadline: Option<Instant>,
     ) -> Box<Self> {
         let targets = replicas.list.iter().map(|replica| engine.target(replica.node)).collect();
+        let timed_from = engine.slow.is_on().then(|| engine.config.runtime.now());
         let mut run = Box::new(Self {
             engine,
             core,
@@ -143,14 +149,18 @@ impl GetRun {
             whole: None,
             stored: SmallVec::new(),
             repairing: None,
+            timed_from,
+            spent: Spent::default(),
+            waits_here: false,
         });
         run.execute(first);
         run.whole_from = run.here.iter().find(|(_, ask)| *ask == Ask::Object).map(|(replica, _)| *replica);
         run
     }
 
-    /// Runs until the client can be answered. What is left to do then goes on by itself.
-    pub(super) async fn answer(mut self: Box<Self>) -> Said {
+    /// Runs until the client can be answered. What is left to do then goes on by itself. `spent`
+    /// gets the times of the run, if requests can be slow.
+    pub(super) async fn answer(mut self: Box<Self>, spent: &mut Spent) -> Said {
         let reply = poll_fn(|cx| {
             while self.reply.is_none() && !self.is_done {
                 ready!(self.poll_step(cx));
@@ -158,6 +168,7 @@ impl GetRun {
             Poll::Ready(self.reply.take())
         });
         let reply = reply.await.unwrap_or(Said::Reply(Err(Error::Timeout)));
+        spent.add(&self.spent);
         // What a run that begins anew has asked for is of no use.
         if matches!(reply, Said::Reply(_)) && !self.is_idle() {
             self.go_on();
@@ -215,6 +226,7 @@ impl GetRun {
         let runtime = &self.engine.config.runtime;
         ready!(self.timer.get_or_insert_with(|| runtime.sleep_until(at)).as_mut().poll(cx));
         self.timer = None;
+        self.note_end_of_time();
         self.take(Ended::NoMore);
         Poll::Ready(())
     }
@@ -232,7 +244,10 @@ impl GetRun {
             let Some((replica, ask)) = self.here.pop() else { break };
             match self.engine.local_replica().begin_read(self.question(ask)) {
                 Begun::Done(answer) => return Poll::Ready(self.answered(replica, ask, answer)),
-                Begun::Waits(answer) => self.questions.push((replica, ask), answer),
+                Begun::Waits(answer) => {
+                    self.waits_here = true;
+                    self.questions.push((replica, ask), answer);
+                }
             }
         }
         // Without a question no further answer can come.
@@ -283,7 +298,10 @@ impl GetRun {
 
     fn ask(&mut self, replica: usize, ask: Ask) {
         match &self.targets[replica].client {
-            Some(client) => self.questions.push((replica, ask), client.read(self.question(ask))),
+            Some(client) => {
+                self.spent.asked += 1;
+                self.questions.push((replica, ask), client.read(self.question(ask)));
+            }
             None => self.here.push((replica, ask)),
         }
     }
@@ -294,7 +312,36 @@ impl GetRun {
         ReplicaRead { partition, n, ring, key: key.clone(), ask, deadline: self.deadline }
     }
 
+    /// Notes the time of an answer that came before the reply. The read of this node's own store
+    /// is not the answer of a replica.
+    fn note_answer(&mut self, replica: usize) {
+        if self.has_replied {
+            return;
+        }
+        let took_us = self.timed_from.map_or(0, |from| micros_between(from, self.engine.config.runtime.now()));
+        if self.targets[replica].client.is_none() {
+            self.waits_here = false;
+            self.spent.store_us = took_us;
+        } else {
+            self.spent.answered += 1;
+            self.spent.replicas_us = took_us;
+        }
+    }
+
+    /// Notes for whom the run has waited to the end of its time.
+    fn note_end_of_time(&mut self) {
+        let Some(from) = self.timed_from.filter(|_| !self.has_replied) else { return };
+        let took_us = micros_between(from, self.engine.config.runtime.now());
+        if self.spent.answered < self.spent.asked {
+            self.spent.replicas_us = took_us;
+        }
+        if self.waits_here {
+            self.spent.store_us = took_us;
+        }
+    }
+
     fn answered(&mut self, replica: usize, ask: Ask, answer: Result<ReadReply, Error>) -> Ended {
+        self.note_answer(replica);
         let answer = answer.and_then(|reply| {
             self.note(replica, reply.counter);
             match reply.outdated {
@@ -376,7 +423,8 @@ impl GetRun {
         });
         key.counts.iter().for_each(|counts| counts.read_repair());
         if self.engine.config.read_repair.log {
-            info!(node = %target.node, partition = key.partition, key = %Printable(&key.key), ?lack, "read repair");
+            let (at, node, partition) = (ShownKey::of(&key.key), target.node, key.partition);
+            info!(%node, partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, ?lack, "read repair");
         }
         let repair = self.engine.replica_client(target.node).store(ReplicaStore {
             partition: key.partition,

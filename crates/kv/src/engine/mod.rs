@@ -13,6 +13,7 @@ mod checked_put;
 mod commit_hooks;
 mod conditional;
 mod coordinators;
+mod counted_entries;
 mod counted_merge;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod engine;

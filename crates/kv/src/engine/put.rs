@@ -51,6 +51,7 @@ impl Engine {
         // A node that could not store its own copy would owe nobody the version, so it refuses the
         // put also where nothing depends on its copy (`asis`): another node coordinates it.
         let written = self.write(&put, request, expectation, &rules, access)?;
+        self.count_entries(&written);
         if let Some(awaited) = &mut awaited {
             awaited.written(written.seq);
         }

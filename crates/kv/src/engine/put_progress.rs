@@ -6,6 +6,7 @@ use super::put_run::{AwaitedPut, Others};
 use crate::coordination::put::{PutAction, PutActions, PutCore, PutEvent};
 use crate::interface::PutReply;
 use crate::partition::{Partition, is_tombstone};
+use crate::slow::Spent;
 use ombak_types::{Error, Object};
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,8 +38,13 @@ pub(crate) struct PutProgress {
 
 impl PutProgress {
     /// The reply, now that it is known whether this node's copy counts. Waits for other replicas,
-    /// until the deadline.
-    pub(crate) async fn finish(self, engine: &Arc<Engine>, deadline: Option<Instant>) -> Result<PutReply, Error> {
+    /// until the deadline, and adds the time of that to `spent`.
+    pub(crate) async fn finish(
+        self,
+        engine: &Arc<Engine>,
+        deadline: Option<Instant>,
+        spent: &mut Spent,
+    ) -> Result<PutReply, Error> {
         let replica = self.local;
         let event = match self.synced {
             Ok(()) => PutEvent::Stored { replica },
@@ -53,7 +59,8 @@ impl PutProgress {
                 let conflict = others.conflict.clone();
                 let is_elsewhere = |action: &PutAction| *action != PutAction::Store { replica };
                 let first = self.asked.into_iter().filter(is_elsewhere).collect();
-                let said = AwaitedPut::start(engine, self.core, others, (first, event), deadline).await;
+                let (said, of_others) = AwaitedPut::start(engine, self.core, others, (first, event), deadline).await;
+                spent.add(&of_others);
                 said.map_err(|error| if error == Error::Modified { conflict } else { error })?;
             }
         }

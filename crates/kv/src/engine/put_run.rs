@@ -13,6 +13,7 @@ use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::replica::{
     NodeCounter, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome, StoreReply,
 };
+use crate::slow::{Spent, micros_between};
 use crate::transfer::AwaitedReplicas;
 use bytes::Bytes;
 use ombak_ring::RingVersion;
@@ -121,6 +122,9 @@ pub(super) struct PutRun {
     ends_at: Instant,
     pub(super) pending: Pending<Sent, Result<StoreReply, Error>>,
     is_done: bool,
+    /// When the run began, if somebody wants to know where its time goes.
+    timed_from: Option<Instant>,
+    spent: Spent,
     _held: HeldBytes,
 }
 
@@ -163,7 +167,9 @@ impl AwaitedPut {
         (first, local): (PutActions, PutEvent),
         deadline: Option<Instant>,
     ) -> Self {
-        let ends_at = engine.config.runtime.now() + RUN_MAX;
+        let now = engine.config.runtime.now();
+        let ends_at = now + RUN_MAX;
+        let timed_from = engine.slow.is_on().then_some(now);
         let (held, pending) = (HeldBytes::of_run(engine, &others.version), Pending::new());
         let engine = engine.clone();
         let here = if matches!(local, PutEvent::Stored { .. }) { Before::Stored } else { Before::Failed };
@@ -178,6 +184,8 @@ impl AwaitedPut {
             ends_at,
             pending,
             is_done: false,
+            timed_from,
+            spent: Spent::default(),
             _held: held,
         });
         let reply = run.execute(first);
@@ -187,11 +195,12 @@ impl AwaitedPut {
 }
 
 impl Future for AwaitedPut {
-    type Output = Result<(), Error>;
+    /// The reply, and the times of the run if requests can be slow.
+    type Output = (Result<(), Error>, Spent);
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { run: place, deadline, timer, reply } = &mut *self;
-        let Some(run) = place else { return Poll::Ready(Err(Error::Timeout)) };
+        let Some(run) = place else { return Poll::Ready((Err(Error::Timeout), Spent::default())) };
         while reply.is_none()
             && let Poll::Ready(event) = run.poll_event(cx)
         {
@@ -201,17 +210,19 @@ impl Future for AwaitedPut {
             let runtime = &run.engine.config.runtime;
             let until = deadline.map_or(run.ends_at, |deadline| deadline.min(run.ends_at));
             ready!(timer.get_or_insert_with(|| runtime.sleep_until(until)).as_mut().poll(cx));
+            run.note_time();
             if until < run.ends_at {
-                return Poll::Ready(Err(Error::Timeout));
+                return Poll::Ready((Err(Error::Timeout), run.spent));
             }
             *reply = run.take(Next::Event(PutEvent::Timeout));
         }
+        let spent = run.spent;
         let (reply, run) = (reply.take(), place.take());
         if let Some(run) = run.filter(|run| !run.is_done) {
             let engine = run.engine.clone();
             engine.rests.add(&engine.config.runtime, run);
         }
-        Poll::Ready(reply.unwrap_or(Err(Error::Timeout)))
+        Poll::Ready((reply.unwrap_or(Err(Error::Timeout)), spent))
     }
 }
 
@@ -286,7 +297,15 @@ impl PutRun {
         let sent = Sent { replica, may_read_again, is_addition: self.others.version.is_addition };
         let noted = self.others.noted.get(replica).copied().flatten();
         let version = self.version_for(replica, noted);
+        self.spent.asked += 1;
         self.pending.push(sent, self.engine.replica_client(target.node).store(version));
+    }
+
+    /// Notes that another node has answered, or that the time is over, while the client waits.
+    fn note_time(&mut self) {
+        if let Some(from) = self.timed_from.filter(|_| !self.core.has_replied()) {
+            self.spent.replicas_us = micros_between(from, self.engine.config.runtime.now());
+        }
     }
 
     /// What a replica gets, if its counter of fences was noted before the version was read.
@@ -318,6 +337,10 @@ impl PutRun {
     /// The event that follows from an answer; none if the replica is sent another version.
     fn answered(&mut self, sent: Sent, answer: Result<StoreReply, Error>) -> Option<PutEvent> {
         let Sent { replica, may_read_again, is_addition } = sent;
+        if !self.core.has_replied() {
+            self.spent.answered += 1;
+            self.note_time();
+        }
         let reply = match answer {
             Ok(reply) => reply,
             Err(error) => return Some(PutEvent::Failed { replica, error }),

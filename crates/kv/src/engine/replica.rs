@@ -80,8 +80,9 @@ impl Engine {
         (known.home(partition).version() <= used || !is_fenced) && used <= known.version()
     }
 
-    /// Schedules what follows from a version that another node has sent.
+    /// Counts a version that another node has sent, and schedules what follows from it.
     pub(crate) fn note_stored(&self, partition: &Partition, key: &[u8], written: &Written) {
+        self.count_entries(written);
         if written.is_new {
             self.note_version(partition, key, written);
         }

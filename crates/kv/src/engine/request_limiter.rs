@@ -128,6 +128,14 @@ impl RequestLimiter {
         }
     }
 
+    /// The error of requests that are not admitted in the present state; `None` while they are.
+    pub(super) fn refusal(&self) -> Option<Error> {
+        if self.is_open() {
+            return None;
+        }
+        Some(self.no_part().map_or(Error::Stopping, takes_no_part))
+    }
+
     /// Stops admitting requests. Returns true when this call closed the limiter.
     pub(super) fn close(&self) -> bool {
         self.state.swap(CLOSED, Ordering::SeqCst) != CLOSED
@@ -185,9 +193,11 @@ mod tests {
             let refused = limiter.enter().err().map(|error| error.to_string()).unwrap_or_default();
             assert!(refused.contains("takes no part") && !limiter.is_open(), "{refused}");
             assert!(refused.contains(text), "{refused}");
+            assert_eq!(limiter.refusal().map(|error| error.to_string()), Some(refused));
             assert!(limiter.close());
             limiter.refuse(why);
             assert_eq!(limiter.enter().err(), Some(Error::Stopping));
+            assert_eq!(limiter.refusal(), Some(Error::Stopping));
         }
     }
 

@@ -68,6 +68,7 @@ impl Importer<'_> {
         locked.load_for(&object.clock, false).map_err(refused)?;
         let was_there = locked.local().is_some();
         let written = locked.merge(object, &rules.merging()).map_err(refused)?;
+        engine.count_entries(&written);
         // A known object may still lack its sync, for instance when an import is repeated.
         *unsynced = (*unsynced).max(Some(written.seq));
         Ok(match (written.is_new, was_there) {

@@ -1,5 +1,6 @@
 //! The interface of the engine: reads, writes and deletes of one key.
 
+use super::costs::Costs;
 use super::emptiness::bucket_prefix;
 use super::memory_reservation::{MemoryReservation, READ_WITHOUT_RESERVATION_BYTES_MAX, UncountedMemory};
 use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PutCondition, PutReply, PutRequest, Read};
@@ -10,11 +11,13 @@ use crate::engine::{Engine, Expectation, LeasedMemory, PutProgress, RequestPlace
 use crate::names::key_text;
 use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure, Partition, WritePass};
 use crate::replica::{ForwardedPut, PutFailure};
+use crate::slow::{JobTimes, Operation, SlowRequest, Spent, micros_between};
 use crate::start::OpenError;
 use bytes::Bytes;
 use ombak_runtime::{Pool, PoolError, Runtime, within};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Error, Object, Sibling, StoreFailure};
+use std::fmt::Display;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -77,6 +80,10 @@ impl Kv {
     /// Reads one key for a caller whose memory is limited: a large version is read only after
     /// memory for it was reserved.
     pub async fn read_into(&self, request: &GetRequest, room: &mut dyn MemoryReservation) -> Result<Read, Error> {
+        self.read_at_costs(request, &mut Costs::of_request(room)).await
+    }
+
+    async fn read_at_costs(&self, request: &GetRequest, costs: &mut Costs<'_>) -> Result<Read, Error> {
         let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
@@ -88,29 +95,32 @@ impl Kv {
                 Err(Failure::Refused(error)) => Err(error),
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
                     // The box keeps the future of a read that does not wait small.
-                    Box::pin(self.read_blocking(placement, request, room)).await
+                    Box::pin(self.read_blocking(placement, request, costs)).await
                 }
             }
         } else {
             let deadline = self.deadline(began, request.options.timeout).at();
             let placement = if self.engine.waking.is_on(began) {
                 Box::pin(self.engine.awake(deadline)).await;
+                costs.spent.waiting_us += self.micros_since(began);
                 self.engine.request_placement()
             } else {
                 placement
             };
-            self.engine.read_from_replicas(placement, request, deadline).await.map(Read::Reply)
+            self.engine.read_from_replicas(placement, request, deadline, &mut costs.spent).await.map(Read::Reply)
         };
         let (siblings, objsize_bytes) = match &read {
             Ok(Read::Single(single)) => (1, single.value().len() as u64),
             Ok(Read::Reply(GetReply::Found(o))) => (o.siblings.len() as u64, o.value_bytes()),
             Ok(Read::Reply(GetReply::NotFound { .. })) => (0, 0),
-            Err(_) => {
+            Err(error) => {
                 stats.node_get_error();
+                self.note_read(request, (began, self.micros_since(began)), 0, error, costs);
                 return read;
             }
         };
         let took_us = self.micros_since(began);
+        self.note_read(request, (began, took_us), objsize_bytes, &"ok", costs);
         stats.node_get(took_us, siblings, objsize_bytes);
         if request.options.as_stored
             && let Some(counts) = self.engine.counts_of_read(&request.bucket)
@@ -131,16 +141,23 @@ impl Kv {
         &self,
         placement: RequestPlacement,
         request: &GetRequest,
-        room: &mut dyn MemoryReservation,
+        costs: &mut Costs<'_>,
     ) -> Result<Read, Error> {
         let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
             let (engine, job, placement) = (self.engine.clone(), request.clone(), placement.clone());
             let access = Access::BlockingUpTo(bytes_max);
-            let work = self.engine.disk_pool.run(move || engine.execute_read(&placement, &job, access));
-            match self.with_time_limit(request.options.timeout, work).await? {
+            let times = JobTimes::queued(&self.engine.slow, self.runtime());
+            let times_there = times.clone();
+            let work = self.engine.disk_pool.run(move || {
+                times_there.begin(&*engine.config.runtime);
+                engine.execute_read(&placement, &job, access)
+            });
+            let read = self.with_time_limit(request.options.timeout, work).await;
+            times.add_to(&mut costs.spent, self.runtime());
+            match read? {
                 Err(Failure::TooLarge(bytes)) => {
-                    room.reserve(bytes).await?;
+                    self.reserve(bytes, costs).await?;
                     bytes_max = bytes;
                 }
                 read => return read.map_err(error_of_blocking_call),
@@ -173,8 +190,6 @@ impl Kv {
         let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_put_rejected())?;
         let _active = stats.node_put_active();
-        let deadline = self.deadline(began, request.options.timeout);
-        let deadline = deadline.with_pass(self.write_pass(&request.bucket, deadline).await?);
         let mut made_key = None;
         if request.key.is_none() {
             let mut random = [0; 20];
@@ -184,25 +199,108 @@ impl Kv {
         }
         let operation = request.options.operation;
         let counts = operation.and_then(|number| self.engine.counts_of_operation(&request.bucket, number));
-        let placement = self.engine.request_placement();
-        let mut reply = if self.engine.is_alone_in(&placement) {
-            let done = self.coordinate(placement, request, deadline, deadline, room).await;
-            done.map_err(PutFailure::into_error)?.reply
-        } else {
-            drop(placement);
-            if self.engine.waking.is_on(began) {
-                Box::pin(self.engine.awake(deadline.at())).await;
-            }
-            // The box keeps the future of a put on a node that is alone small.
-            Box::pin(self.put_in_cluster(request, deadline, room)).await?
-        };
-        reply.key = made_key;
+        let key = request.key.as_deref().unwrap_or_default();
+        self.engine.hot.note(&request.bucket, key, request.object.value_bytes(), began);
+        let named = self.named(&request.bucket, request.key.as_ref());
+        let costs = &mut Costs::of_request(room);
+        let done = self.put_at_costs(request, began, costs).await;
         let took_us = self.micros_since(began);
+        if let Some((bucket, key)) = &named
+            && self.engine.slow.is_slow(took_us)
+        {
+            let kind = if operation.is_some() { Operation::Update } else { Operation::Put };
+            self.note_slow_write(kind, (bucket, key), took_us, done.as_ref().err(), costs.spent);
+        }
+        let mut reply = done.inspect_err(|_| self.engine.hot.write_failed())?;
+        reply.key = made_key;
         stats.node_put(took_us);
         if let Some(counts) = counts {
             counts.put(took_us);
         }
         Ok(reply)
+    }
+
+    async fn put_at_costs(
+        &self,
+        request: PutRequest,
+        began: Instant,
+        costs: &mut Costs<'_>,
+    ) -> Result<PutReply, Error> {
+        let deadline = self.deadline(began, request.options.timeout);
+        let deadline = deadline.with_pass(self.write_pass(&request.bucket, deadline, &mut costs.spent).await?);
+        let placement = self.engine.request_placement();
+        if self.engine.is_alone_in(&placement) {
+            let done = self.coordinate(placement, request, deadline, deadline, costs).await;
+            return Ok(done.map_err(PutFailure::into_error)?.reply);
+        }
+        drop(placement);
+        if self.engine.waking.is_on(began) {
+            let slept_from = self.now();
+            Box::pin(self.engine.awake(deadline.at())).await;
+            costs.spent.waiting_us += self.micros_since(slept_from);
+        }
+        // The box keeps the future of a put on a node that is alone small.
+        Box::pin(self.put_in_cluster(request, deadline, costs)).await
+    }
+
+    /// The names of a request that will be moved, if they may be needed for the log of slow
+    /// requests.
+    fn named(&self, bucket: &Bucket, key: Option<&Bytes>) -> Option<(Bucket, Bytes)> {
+        self.engine.slow.is_on().then(|| (bucket.clone(), key.cloned().unwrap_or_default()))
+    }
+
+    /// Notes a read that has ended: its key may be hot, and the read may have been slow.
+    #[inline]
+    fn note_read(
+        &self,
+        request: &GetRequest,
+        (began, took_us): (Instant, u64),
+        bytes: u64,
+        result: &dyn Display,
+        costs: &Costs<'_>,
+    ) {
+        if costs.is_part {
+            return;
+        }
+        self.engine.hot.note(&request.bucket, &request.key, bytes, began);
+        if self.engine.slow.is_slow(took_us) {
+            self.note_slow_read(request, took_us, result, costs.spent);
+        }
+    }
+
+    #[cold]
+    fn note_slow_read(&self, request: &GetRequest, took_us: u64, result: &dyn Display, mut spent: Spent) {
+        if spent == Spent::default() {
+            // The read did not leave its thread.
+            spent.store_us = took_us;
+        }
+        let operation = if request.options.as_stored { Operation::Fetch } else { Operation::Get };
+        let (bucket, key) = (&request.bucket, &request.key);
+        self.engine.slow.note(&SlowRequest { operation, bucket, key, took_us, spent, result });
+    }
+
+    #[cold]
+    fn note_slow_write(
+        &self,
+        operation: Operation,
+        (bucket, key): (&Bucket, &Bytes),
+        took_us: u64,
+        error: Option<&Error>,
+        spent: Spent,
+    ) {
+        let result: &dyn Display = match error {
+            Some(error) => error,
+            None => &"ok",
+        };
+        self.engine.slow.note(&SlowRequest { operation, bucket, key, took_us, spent, result });
+    }
+
+    /// Reserves memory for a large version, which may wait.
+    async fn reserve(&self, bytes: u64, costs: &mut Costs<'_>) -> Result<(), Error> {
+        let waits_from = self.now();
+        let reserved = costs.room.reserve(bytes).await;
+        costs.spent.waiting_us += self.micros_since(waits_from);
+        reserved
     }
 
     /// Coordinates a put that another node has forwarded. It is not forwarded again.
@@ -219,12 +317,15 @@ impl Kv {
         if self.engine.waking.is_on(self.now()) {
             Box::pin(self.engine.awake(begin_by)).await;
         }
-        let pass = self.write_pass(&put.request.bucket, waits_until).await.map_err(PutFailure::Refused)?;
+        let mut room = LeasedMemory::new(self.engine.replica_memory.clone());
+        // Nobody sees the costs: the node that the client asked knows how long it took.
+        let costs = &mut Costs::of_parts(&mut room);
+        let pass = self.write_pass(&put.request.bucket, waits_until, &mut costs.spent).await;
+        let pass = pass.map_err(PutFailure::Refused)?;
         let [begin_by, deadline] =
             [begin_by, put.deadline].map(|at| Deadline::at_time(at, self.runtime()).with_pass(pass));
         let placement = self.engine.request_placement();
-        let mut room = LeasedMemory::new(self.engine.replica_memory.clone());
-        Ok(self.coordinate(placement, put.request, begin_by, deadline, &mut room).await?.reply)
+        Ok(self.coordinate(placement, put.request, begin_by, deadline, costs).await?.reply)
     }
 
     /// Stores a put on this node, if it can begin by then, and then on the other replicas.
@@ -234,38 +335,47 @@ impl Kv {
         mut request: PutRequest,
         mut begin_by: Deadline<'_>,
         deadline: Deadline<'_>,
-        room: &mut dyn MemoryReservation,
+        costs: &mut Costs<'_>,
     ) -> Result<Coordinated, PutFailure> {
         if let Some(hooks) = self.engine.pre_commit_hooks(&request) {
             let hooked_from = self.now();
             // The box keeps the future of a put without hooks small.
             let run = Box::pin(self.engine.run_pre_commit(&mut request, hooks, deadline.at()));
-            run.await.map_err(|error| {
+            let run = run.await;
+            let hooks_took = self.now().saturating_duration_since(hooked_from);
+            costs.spent.hooks_us += u64::try_from(hooks_took.as_micros()).unwrap_or(u64::MAX);
+            run.map_err(|error| {
                 self.count_refusal(&error);
                 PutFailure::Refused(error)
             })?;
             // A slow hook is no reason to run it on another node once more.
-            begin_by = begin_by.postponed(self.now().saturating_duration_since(hooked_from), deadline.at());
+            begin_by = begin_by.postponed(hooks_took, deadline.at());
         }
         let (stats, began) = (&self.engine.stats, self.now());
+        let before_us = costs.spent.beside_store_us();
         let mut turn = None;
         let expectation = if request.options.condition == PutCondition::None || self.engine.is_alone_in(&placement) {
             None
         } else {
             let of_key = Box::pin(within(self.runtime(), begin_by.at(), self.engine.turn_of(&request)));
-            turn = Some(of_key.await.map_err(|_| PutFailure::Refused(Error::Timeout))?);
+            let of_key = of_key.await;
+            let has_turn_at = self.now();
+            costs.spent.waiting_us += micros_between(began, has_turn_at);
+            turn = Some(of_key.map_err(|_| PutFailure::Refused(Error::Timeout))?);
             let read = Box::pin(self.engine.read_majority(&mut placement, &request, begin_by.at())).await;
+            costs.spent.replicas_us += self.micros_since(has_turn_at);
             Some(Arc::new(read.map_err(PutFailure::Refused)?))
         };
-        let mut progress =
-            self.write(&placement, request, expectation, (begin_by, deadline), room).await.map_err(|error| {
-                self.count_refusal(&error);
-                match Refusal::of(&error) {
-                    Refusal::Unknown => PutFailure::Ended(error),
-                    Refusal::OfTheNode | Refusal::OfThePut => PutFailure::Refused(error),
-                }
-            })?;
+        let written = self.write(&placement, request, expectation, (begin_by, deadline), costs).await;
         let took_us = self.micros_since(began);
+        costs.spent.store_us += took_us.saturating_sub(costs.spent.beside_store_us() - before_us);
+        let mut progress = written.map_err(|error| {
+            self.count_refusal(&error);
+            match Refusal::of(&error) {
+                Refusal::Unknown => PutFailure::Ended(error),
+                Refusal::OfTheNode | Refusal::OfThePut => PutFailure::Refused(error),
+            }
+        })?;
         stats.vnode_put(took_us);
         if progress.is_write_once() {
             stats.write_once_put(took_us, progress.value_bytes());
@@ -275,7 +385,8 @@ impl Kv {
         if let Some((key, digest)) = tombstone.as_ref().filter(|_| !self.engine.is_alone_in(&placement)) {
             self.engine.reaper.schedule(&partition, key, *digest);
         }
-        let reply = progress.finish(&self.engine, deadline.at()).await.map_err(PutFailure::Ended)?;
+        let reply = progress.finish(&self.engine, deadline.at(), &mut costs.spent).await;
+        let reply = reply.map_err(PutFailure::Ended)?;
         drop(turn);
         if let Some(after) = after {
             self.engine.run_post_commit(*after);
@@ -296,11 +407,11 @@ impl Kv {
         mut request: PutRequest,
         expectation: Option<Arc<Expectation>>,
         (begin_by, deadline): (Deadline<'_>, Deadline<'_>),
-        room: &mut dyn MemoryReservation,
+        costs: &mut Costs<'_>,
     ) -> Result<PutProgress, Error> {
         let mut progress = if is_large(&request.object) {
             let pool = &self.engine.large_request_pool;
-            Box::pin(self.write_blocking(pool, placement, request, expectation, begin_by, room)).await?
+            Box::pin(self.write_blocking(pool, placement, request, expectation, begin_by, costs)).await?
         } else {
             match self.engine.execute_put(placement, &mut request, expectation.as_deref(), Access::Inline, begin_by) {
                 Ok(progress) => progress,
@@ -308,7 +419,7 @@ impl Kv {
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
                     let pool = &self.engine.disk_pool;
                     // The box keeps the future of a put that does not wait small.
-                    Box::pin(self.write_blocking(pool, placement, request, expectation, begin_by, room)).await?
+                    Box::pin(self.write_blocking(pool, placement, request, expectation, begin_by, costs)).await?
                 }
             }
         };
@@ -331,13 +442,20 @@ impl Kv {
         mut request: PutRequest,
         expectation: Option<Arc<Expectation>>,
         deadline: Deadline<'_>,
-        room: &mut dyn MemoryReservation,
+        costs: &mut Costs<'_>,
     ) -> Result<PutProgress, Error> {
         let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
-            match self.write_within(pool, placement, request, expectation.clone(), deadline, bytes_max).await? {
+            let times = JobTimes::queued(&self.engine.slow, self.runtime());
+            let limits = (deadline, bytes_max);
+            let done = self.write_within(pool, placement, request, expectation.clone(), limits, &times).await;
+            let mut spent = Spent::default();
+            times.add_to(&mut spent, self.runtime());
+            // The caller counts the time of the store: all that is not counted elsewhere.
+            costs.spent.waiting_us += spent.waiting_us;
+            match done? {
                 Attempt::NeedsRoom { request: again, bytes } => {
-                    room.reserve(bytes).await?;
+                    self.reserve(bytes, costs).await?;
                     (request, bytes_max) = (again, bytes);
                 }
                 Attempt::Ended(done) => return done.map_err(error_of_blocking_call),
@@ -354,14 +472,16 @@ impl Kv {
         placement: &RequestPlacement,
         mut request: PutRequest,
         expectation: Option<Arc<Expectation>>,
-        deadline: Deadline<'_>,
-        bytes_max: u64,
+        (deadline, bytes_max): (Deadline<'_>, u64),
+        times: &JobTimes,
     ) -> Result<Attempt, Error> {
         let (engine, placement, at) = (self.engine.clone(), placement.clone(), deadline.at());
         let generation = deadline.pass().map(|pass| pass.generation());
         let turn = Arc::new(BeginOrGiveUp::default());
         let turn_there = turn.clone();
+        let times = times.clone();
         let mut work = pin!(pool.run(move || {
+            times.begin(&*engine.config.runtime);
             let mut deadline = Deadline::on_other_thread(at, &*engine.config.runtime, &turn_there);
             if let Some(generation) = generation {
                 deadline = deadline.with_pass(engine.write_gate.pass_of(generation));
@@ -385,8 +505,34 @@ impl Kv {
     /// clock that a read finds. The statement about timeouts at [`Self::put`] applies to the read
     /// and the tombstone together.
     pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteReply, Error> {
+        let began = self.now();
+        self.engine.hot.note(&request.bucket, &request.key, 0, began);
+        let named = self.named(&request.bucket, Some(&request.key));
+        let mut room = UncountedMemory;
+        let costs = &mut Costs::of_parts(&mut room);
+        let done = self.delete_at_costs(request, began, costs).await;
+        if let Some((bucket, key)) = &named {
+            let took_us = self.micros_since(began);
+            if self.engine.slow.is_slow(took_us) {
+                self.note_slow_write(Operation::Delete, (bucket, key), took_us, done.as_ref().err(), costs.spent);
+            }
+        }
+        // What is refused because too much runs is counted elsewhere.
+        done.inspect_err(|error| {
+            if *error != Error::Overload {
+                self.engine.hot.write_failed();
+            }
+        })
+    }
+
+    async fn delete_at_costs(
+        &self,
+        request: DeleteRequest,
+        began: Instant,
+        costs: &mut Costs<'_>,
+    ) -> Result<DeleteReply, Error> {
         let DeleteRequest { bucket, key, clock, mut get, mut put, rw } = request;
-        let deadline = self.deadline(self.now(), put.timeout);
+        let deadline = self.deadline(began, put.timeout);
         // `rw` and its property replace both r and w only when neither was given
         // (docs/riak/pb-api.md §6.3).
         if get.r.is_none() && put.w.is_none() {
@@ -401,24 +547,24 @@ impl Kv {
             None => {
                 get.head = true;
                 let read = GetRequest { bucket: bucket.clone(), key: key.clone(), options: get };
-                match self.get(read).await? {
+                match self.read_at_costs(&read, costs).await?.into_reply()? {
                     GetReply::Found(object) => object.clock,
                     GetReply::NotFound { .. } => return Ok(DeleteReply { found: false }),
                 }
             }
         };
         let _pass = self.engine.enter()?;
-        let deadline = deadline.with_pass(self.write_pass(&bucket, deadline).await?);
+        let deadline = deadline.with_pass(self.write_pass(&bucket, deadline, &mut costs.spent).await?);
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
         let request = PutRequest { bucket, key: Some(key), object, options: put };
         let placement = self.engine.request_placement();
         if !self.engine.is_alone_in(&placement) {
             drop(placement);
-            Box::pin(self.put_in_cluster(request, deadline, &mut UncountedMemory)).await?;
+            Box::pin(self.put_in_cluster(request, deadline, costs)).await?;
             return Ok(DeleteReply { found: true });
         }
-        let done = self.coordinate(placement, request, deadline, deadline, &mut UncountedMemory).await;
+        let done = self.coordinate(placement, request, deadline, deadline, costs).await;
         let Coordinated { partition, tombstone, .. } = done.map_err(PutFailure::into_error)?;
         if let Some((key, digest)) = tombstone {
             self.engine.reaper.schedule(&partition, &key, digest);
@@ -427,7 +573,7 @@ impl Kv {
     }
 
     pub(super) fn micros_since(&self, began: Instant) -> u64 {
-        u64::try_from(self.now().saturating_duration_since(began).as_micros()).unwrap_or(u64::MAX)
+        micros_between(began, self.now())
     }
 
     /// The time of the wall clock.
@@ -450,11 +596,19 @@ impl Kv {
 
     /// The right to begin a write to a bucket. While the cluster or the bucket changes, writes wait
     /// for a moment.
-    async fn write_pass(&self, bucket: &Bucket, deadline: Deadline<'_>) -> Result<WritePass<'_>, Error> {
-        match self.engine.write_gate.pass_to_all() {
-            Some(pass) => Ok(pass),
-            None => Box::pin(self.wait_for_write_pass(bucket, deadline)).await,
+    async fn write_pass(
+        &self,
+        bucket: &Bucket,
+        deadline: Deadline<'_>,
+        spent: &mut Spent,
+    ) -> Result<WritePass<'_>, Error> {
+        if let Some(pass) = self.engine.write_gate.pass_to_all() {
+            return Ok(pass);
         }
+        let waits_from = self.now();
+        let pass = Box::pin(self.wait_for_write_pass(bucket, deadline)).await;
+        spent.waiting_us += self.micros_since(waits_from);
+        pass
     }
 
     #[cold]

@@ -1,7 +1,9 @@
 //! What the rest of the program sees of the engine: [`Kv`], its requests and replies, and the
 //! import of objects.
 
+mod costs;
 mod emptiness;
+mod hot;
 mod import;
 mod kv;
 mod memory_reservation;
@@ -11,9 +13,11 @@ mod put_in_cluster;
 mod queries;
 mod requests;
 mod shares;
+mod slow;
 mod waking;
 
 pub use emptiness::Holdings;
+pub use hot::{RequestCounts, TopOfNode};
 pub use import::{ImportOutcome, Importer};
 pub use kv::Kv;
 pub use memory_reservation::MemoryReservation;
@@ -23,3 +27,4 @@ pub use requests::{
     PutRequest, Read,
 };
 pub use shares::Share;
+pub use slow::EndedJob;

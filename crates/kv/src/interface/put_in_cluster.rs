@@ -1,13 +1,14 @@
 //! A put on a node of a cluster: finds a node that coordinates it.
 
+use super::costs::Costs;
 use super::kv::Kv;
-use super::memory_reservation::MemoryReservation;
 use super::requests::{GetOptions, GetReply, GetRequest, PutCondition, PutReply, PutRequest};
 use crate::config::WithoutMajority;
 use crate::coordination::Refusal;
 use crate::engine::{NextCoordinator, check_room};
 use crate::partition::Deadline;
 use crate::replica::{ForwardedPut, PutFailure};
+use crate::slow::Spent;
 use ombak_runtime::{RuntimeExt, within};
 use ombak_types::{Error, NodeId, StoreFailureKind};
 use smallvec::SmallVec;
@@ -28,15 +29,15 @@ impl Kv {
         &self,
         mut request: PutRequest,
         deadline: Deadline<'_>,
-        room: &mut dyn MemoryReservation,
+        costs: &mut Costs<'_>,
     ) -> Result<PutReply, Error> {
         check_room(&self.engine)?;
-        match self.try_coordinators(&request, deadline, room).await {
+        match self.try_coordinators(&request, deadline, costs).await {
             Err(why) if is_without_majority(&why, &request) && self.falls_back() => {
                 // The boxes keep the future of other puts small.
-                Box::pin(self.check_before(&request, deadline)).await?;
+                Box::pin(self.check_before(&request, deadline, &mut costs.spent)).await?;
                 request.options.condition = PutCondition::None;
-                Box::pin(self.try_coordinators(&request, deadline, room)).await.map_err(PutFailure::into_error)
+                Box::pin(self.try_coordinators(&request, deadline, costs)).await.map_err(PutFailure::into_error)
             }
             done => done.map_err(PutFailure::into_error),
         }
@@ -46,7 +47,7 @@ impl Kv {
         &self,
         request: &PutRequest,
         deadline: Deadline<'_>,
-        room: &mut dyn MemoryReservation,
+        costs: &mut Costs<'_>,
     ) -> Result<PutReply, PutFailure> {
         let mut operation = None;
         let mut tried: SmallVec<[NodeId; 4]> = SmallVec::new();
@@ -62,7 +63,7 @@ impl Kv {
             let begin_by = self.begin_by(deadline, is_last);
             let done = if node == self.engine.identity.node_id {
                 let begin_by = Deadline::at_time(begin_by, self.runtime()).with_pass_of(deadline);
-                self.coordinate(placement, request.clone(), begin_by, deadline, room).await.map(|done| done.reply)
+                self.coordinate(placement, request.clone(), begin_by, deadline, costs).await.map(|done| done.reply)
             } else {
                 // The other node coordinates by its own placement.
                 drop(placement);
@@ -74,7 +75,10 @@ impl Kv {
                 operation = Some(number);
                 let request = request.clone();
                 let put = ForwardedPut { operation: number, request, begin_by, deadline: deadline.at() };
-                Box::pin(self.forward(node, put, deadline)).await
+                let forwarded_at = self.now();
+                let done = Box::pin(self.forward(node, put, deadline)).await;
+                costs.spent.forwarded_us += self.micros_since(forwarded_at);
+                done
             };
             match done {
                 Err(PutFailure::Refused(why)) if Refusal::of(&why) == Refusal::OfTheNode => {
@@ -109,13 +113,14 @@ impl Kv {
 
     /// Riak's `api_only`: the condition is checked against what a read shows, before the put. Two
     /// puts with the same condition can both pass (docs/riak/semantics.md §3.2.1).
-    async fn check_before(&self, request: &PutRequest, deadline: Deadline<'_>) -> Result<(), Error> {
+    async fn check_before(&self, request: &PutRequest, deadline: Deadline<'_>, spent: &mut Spent) -> Result<(), Error> {
         let read = GetRequest {
             bucket: request.bucket.clone(),
             key: request.key.clone().unwrap_or_default(),
             options: GetOptions { head: true, ..GetOptions::default() },
         };
-        let found = self.engine.read_from_replicas(self.engine.request_placement(), &read, deadline.at()).await?;
+        let found =
+            self.engine.read_from_replicas(self.engine.request_placement(), &read, deadline.at(), spent).await?;
         let object = match &found {
             GetReply::Found(object) => Some(object),
             GetReply::NotFound { .. } => None,

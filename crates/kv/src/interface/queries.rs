@@ -7,6 +7,7 @@ use crate::listing::{ListWalk, Listing, Walk};
 use crate::partition::Partition;
 use crate::query::{IndexQuery, Matches, QueryResults, QueryWalk, SharedWalk};
 use crate::replica::CoverageQuestion;
+use crate::slow::{Course, Operation};
 use bytes::Bytes;
 use ombak_types::{Bucket, Error};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ impl Kv {
     pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
         check_bucket(bucket)?;
         let n = self.engine.buckets.props(bucket)?.n_val;
-        self.list(timeout, || {
+        let course = Course::begin(Operation::ListKeys, bucket.clone(), Bytes::new(), self.now());
+        self.list(timeout, course, || {
             let Some(planner) = self.planner(timeout)? else {
                 return Ok(Walk::Local(ListWalk::over_keys(self.all_partitions(), bucket, self.engine.now())));
             };
@@ -34,7 +36,9 @@ impl Kv {
             return Err(Error::ZeroLength("Type"));
         }
         self.engine.buckets.type_map(bucket_type)?;
-        self.list(timeout, || {
+        let of_type = Bucket { bucket_type: bucket_type.clone(), name: Bytes::new() };
+        let course = Course::begin(Operation::ListBuckets, of_type, Bytes::new(), self.now());
+        self.list(timeout, course, || {
             let Some(planner) = self.planner(timeout)? else {
                 let partitions = self.all_partitions();
                 return Ok(Walk::Local(ListWalk::over_buckets(partitions, bucket_type, self.engine.now())));
@@ -58,9 +62,7 @@ impl Kv {
     fn matches(&self, query: IndexQuery, limit: Option<Duration>) -> Result<Matches, Error> {
         check_bucket(&query.bucket)?;
         let n = self.engine.buckets.props(&query.bucket)?.n_val;
-        if !self.engine.is_open() {
-            return Err(Error::Stopping);
-        }
+        self.engine.check_open()?;
         let Some(planner) = self.planner(limit)? else {
             let partitions = self.engine.partitions();
             let walk = QueryWalk::new(partitions.all_open(), query, self.engine.now());
@@ -79,10 +81,15 @@ impl Kv {
         partitions
     }
 
-    fn list(&self, timeout: Option<Duration>, walk: impl FnOnce() -> Result<Walk, Error>) -> Result<Listing, Error> {
-        let walk = if self.engine.is_open() { walk() } else { Err(Error::Stopping) };
+    fn list(
+        &self,
+        timeout: Option<Duration>,
+        course: Course,
+        walk: impl FnOnce() -> Result<Walk, Error>,
+    ) -> Result<Listing, Error> {
+        let walk = self.engine.check_open().and_then(|()| walk());
         let walk = walk.inspect_err(|_| self.engine.stats.list_failed())?;
-        Ok(Listing::new(self.engine.clone(), walk, timeout))
+        Ok(Listing::new(self.engine.clone(), walk, timeout, course))
     }
 
     /// A plan over the nodes of the cluster; `None` if this node is alone.

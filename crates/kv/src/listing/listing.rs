@@ -3,6 +3,7 @@
 use super::walk::{ENTRIES_MAX, ListWalk};
 use crate::coverage::NamesRun;
 use crate::engine::Engine;
+use crate::slow::{Course, JobTimes, micros_between};
 use bytes::Bytes;
 use ombak_runtime::Pool;
 use ombak_types::Error;
@@ -18,6 +19,7 @@ pub struct Listing {
     deadline: Option<Instant>,
     /// The threads that read the stores, as this listing has its share of them.
     pool: Pool,
+    course: Course,
 }
 
 /// Where the names come from.
@@ -29,11 +31,12 @@ pub(crate) enum Walk {
 }
 
 impl Listing {
-    pub(crate) fn new(engine: Arc<Engine>, walk: Walk, timeout: Option<Duration>) -> Self {
+    /// A listing that begins now. The course has begun with it.
+    pub(crate) fn new(engine: Arc<Engine>, walk: Walk, timeout: Option<Duration>, course: Course) -> Self {
         engine.stats.list_started();
         let deadline = timeout.and_then(|limit| engine.config.runtime.now().checked_add(limit));
         let pool = engine.fold_pool.of(engine.listing_tenant(0));
-        Self { engine, walk: Some(walk), deadline, pool }
+        Self { engine, walk: Some(walk), deadline, pool, course }
     }
 
     /// Lets the listing share the threads that read the stores with all listings of a group, such
@@ -47,6 +50,13 @@ impl Listing {
     /// Returns the next batch, which is never empty; `None` at the end. After an error the listing
     /// has ended.
     pub async fn next(&mut self) -> Option<Result<Vec<Bytes>, Error>> {
+        self.course.goes_on(self.engine.config.runtime.now());
+        let next = self.next_batch().await;
+        self.course.rests(self.engine.config.runtime.now(), &next);
+        next
+    }
+
+    async fn next_batch(&mut self) -> Option<Result<Vec<Bytes>, Error>> {
         loop {
             let walk = self.walk.take()?;
             match self.step(walk).await {
@@ -69,18 +79,27 @@ impl Listing {
                 Ok((Walk::Local(walk), batch))
             }
             Walk::Cluster(mut run) => {
-                let batch = run.next_batch().await?;
+                let asked_at = self.engine.config.runtime.now();
+                let batch = run.next_batch().await;
+                self.course.spent.replicas_us += micros_between(asked_at, self.engine.config.runtime.now());
+                let batch = batch?;
                 Ok((Walk::Cluster(run), batch))
             }
         }
     }
 
     async fn local_step(&mut self, mut walk: ListWalk) -> Result<(ListWalk, Option<Vec<Bytes>>), Error> {
+        let runtime = self.engine.config.runtime.clone();
+        let times = JobTimes::queued(&self.engine.slow, &*runtime);
+        let times_there = times.clone();
         let work = move || {
+            times_there.begin(&*runtime);
             let batch = walk.next_batch(&mut { ENTRIES_MAX });
             (walk, batch)
         };
-        let (walk, batch) = self.pool.run_until(self.deadline, work).await?;
+        let done = self.pool.run_until(self.deadline, work).await;
+        times.add_to(&mut self.course.spent, &*self.engine.config.runtime);
+        let (walk, batch) = done?;
         if walk.is_full() {
             return Err(Error::Overload);
         }
@@ -91,5 +110,6 @@ impl Listing {
 impl Drop for Listing {
     fn drop(&mut self) {
         self.engine.stats.list_ended();
+        self.course.end(&self.engine.slow, self.engine.config.runtime.now());
     }
 }

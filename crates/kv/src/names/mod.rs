@@ -1,7 +1,5 @@
-//! Names: those that the engine generates, and names in log lines.
+//! Names that the engine generates.
 
 mod generated;
-mod printable;
 
 pub(crate) use generated::{Vtags, key_text};
-pub(crate) use printable::Printable;

@@ -15,11 +15,10 @@ use super::rules::age_from_secs;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Growth, ValueKind};
-use crate::names::Printable;
 use bytes::Bytes;
 use ombak_types::object::KindState;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Actor, Dot, Metadata, Object, Sibling, VectorClock, stored_object};
+use ombak_types::{Actor, Dot, Metadata, Object, ShownKey, Sibling, VectorClock, stored_object};
 use tracing::warn;
 
 /// A version whose value is the present one and bytes behind it.
@@ -182,7 +181,8 @@ impl Locked<'_> {
         let appended = partition.store().extend(&write, kept_bytes, self.access.read_mode());
         let appended = appended.map_err(|e| write_failed(partition, key, e))?;
         partition.tell(key, self.old().as_ref(), Some(&object), appended.seq);
-        Ok(Written { object, seq: appended.seq, is_new: true, digest, addition: Some(added), combined_in: None })
+        let (seq, replaced_entries) = (appended.seq, self.replaced_entries());
+        Ok(Written { object, seq, is_new: true, digest, addition: Some(added), combined_in: None, replaced_entries })
     }
 
     /// Appends a version whose value is the present one with the bytes in it. Other replicas get
@@ -234,7 +234,9 @@ impl Partition {
         match self.get(key, Access::Blocking) {
             Ok(Some(object)) => Written { object, ..written },
             failed => {
-                warn!(partition = self.number(), key = %Printable(key), ?failed, "a value that was added to is not shown");
+                let (at, partition) = (ShownKey::of(key), self.number());
+                let what = "a value that was added to is not shown";
+                warn!(partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, ?failed, "{what}");
                 written
             }
         }

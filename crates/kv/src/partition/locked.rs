@@ -6,11 +6,10 @@ use super::rules::age_from_stored;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{ValueKind, unite_values};
-use crate::names::Printable;
 use ombak_storage::{Appended, StorageError, Stored, Write};
-use ombak_types::object::Merged;
+use ombak_types::object::{IndexEntry, Merged};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Dot, Error, Object, Sibling, VectorClock, stored_object};
+use ombak_types::{Dot, Error, Object, ShownKey, Sibling, VectorClock, stored_object};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -62,6 +61,8 @@ pub struct Written {
     pub addition: Option<bytes::Bytes>,
     /// How long it took to make one version of two of which neither replaces the other.
     pub combined_in: Option<Duration>,
+    /// The index entries of the version that this write replaced, if it appended one.
+    pub replaced_entries: Vec<IndexEntry>,
 }
 
 impl<'a> Locked<'a> {
@@ -104,7 +105,13 @@ impl<'a> Locked<'a> {
 
     /// What a write takes the place of.
     pub(super) fn replaced(&self) -> Replaced {
-        Replaced { old: self.old(), is_grown: self.replaces_grown() }
+        Replaced { old: self.old(), is_grown: self.replaces_grown(), entries: self.replaced_entries() }
+    }
+
+    /// The index entries of the version that a write replaces. Without any, this allocates nothing.
+    pub(super) fn replaced_entries(&self) -> Vec<IndexEntry> {
+        let replaced = self.local.as_ref().or(self.unreadable.as_ref());
+        replaced.into_iter().flat_map(Object::index_entries).cloned().collect()
     }
 
     /// The time of a new value: later than that of every value here.
@@ -298,6 +305,8 @@ pub(super) struct Replaced {
     old: Option<Object>,
     /// Whether it may have been added to.
     is_grown: bool,
+    /// Its index entries.
+    entries: Vec<IndexEntry>,
 }
 
 /// Drops what a new event replaces anyway: the expired siblings, or all siblings if the object has
@@ -317,7 +326,8 @@ pub(super) fn already_stored(partition: &Partition, key: &[u8], object: Object, 
         partition.store().check_writable(key)?;
     }
     let digest = digest(&object);
-    Ok(Written { object, seq, is_new: false, digest, addition: None, combined_in: None })
+    let replaced_entries = Vec::new();
+    Ok(Written { object, seq, is_new: false, digest, addition: None, combined_in: None, replaced_entries })
 }
 
 fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Error> {
@@ -326,7 +336,8 @@ fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result
         return Err(Error::TooManySiblings(u32::try_from(count).unwrap_or(u32::MAX)));
     }
     if count > rules.limits.siblings_warn && count > 1 {
-        warn!(key = %Printable(key), siblings = count, "many siblings");
+        let at = ShownKey::of(key);
+        warn!(bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, siblings = count, "many siblings");
     }
     Ok(())
 }
@@ -336,7 +347,8 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
         return Err(Error::TooLarge { bytes, bytes_max: rules.limits.bytes_max });
     }
     if bytes > rules.limits.bytes_warn {
-        warn!(key = %Printable(key), bytes, "large object");
+        let at = ShownKey::of(key);
+        warn!(bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, bytes, "large object");
     }
     Ok(())
 }
@@ -417,7 +429,7 @@ pub(super) fn append(
     rules: Option<&WriteRules<'_>>,
     age_from_secs: u32,
 ) -> Result<Written, Failure> {
-    let Replaced { old, is_grown } = replaced;
+    let Replaced { old, is_grown, entries: replaced_entries } = replaced;
     let digest = digest(&object);
     let appended = HEAD_BUFFER.with_borrow_mut(|head| {
         head.clear();
@@ -433,7 +445,8 @@ pub(super) fn append(
         put.map_err(|e| write_failed(partition, key, e))
     })?;
     partition.tell(key, old.as_ref(), Some(&object), appended.seq);
-    Ok(Written { object, seq: appended.seq, is_new: true, digest, addition: None, combined_in: None })
+    let seq = appended.seq;
+    Ok(Written { object, seq, is_new: true, digest, addition: None, combined_in: None, replaced_entries })
 }
 
 /// The write of an object in these bytes: its head, and its values or what is added to one.
@@ -444,7 +457,7 @@ pub(super) fn write_of<'a>(
     digest: u64,
     tstamp_secs: u32,
 ) -> Write<'a> {
-    let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
+    let has_terms = object.index_entries().next().is_some();
     Write { key, head, body, digest, tstamp_secs, expires_secs: expires_secs(object), has_terms }
 }
 
@@ -460,6 +473,7 @@ pub(super) fn write_failed(partition: &Partition, key: &[u8], e: StorageError) -
     // It is unknown whether a part of the append reached the disk, so its event must not be issued
     // again.
     partition.raise_floor();
-    error!(partition = partition.number(), key = %Printable(key), error = %e, "write refused");
+    let (at, partition) = (ShownKey::of(key), partition.number());
+    error!(partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, error = %e, "write refused");
     e.into()
 }

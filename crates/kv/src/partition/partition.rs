@@ -8,10 +8,9 @@ use super::unreadable_keys::UnreadableKeys;
 use super::{Access, Failure};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Change, ValueKind, WriteObserver};
-use crate::names::Printable;
 use ombak_storage::{Backend, Snapshot, StorageError, Stored, UnreadableObserver};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
-use ombak_types::{Actor, Error, Object, StoreFailure, StoreFailureKind, VectorClock, stored_object};
+use ombak_types::{Actor, Error, Object, ShownKey, StoreFailure, StoreFailureKind, VectorClock, stored_object};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::{error, warn};
@@ -237,7 +236,8 @@ impl Partition {
                     head => head.ok().flatten(),
                 };
                 let what = "a version that cannot be read is replaced by that of another replica";
-                warn!(partition = self.number, key = %Printable(key), "{what}");
+                let (at, partition) = (ShownKey::of(key), self.number);
+                warn!(partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, "{what}");
                 Ok(Locked::new(self, key, guard, None, access).replacing_unreadable(head))
             }
             found => {
@@ -305,7 +305,8 @@ impl Partition {
     fn unreadable(&self, key: &[u8], error: StorageError) -> Failure {
         let failure = read_failure(error);
         if let Failure::Refused(why @ Error::Storage(_)) = &failure {
-            error!(partition = self.number, key = %Printable(key), %why, "read failed");
+            let (at, partition) = (ShownKey::of(key), self.number);
+            error!(partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, %why, "read failed");
             if is_unreadable(&failure) {
                 self.unreadable_keys.note(self.number, key);
             }
@@ -315,7 +316,8 @@ impl Partition {
 
     #[cold]
     fn corrupt(&self, key: &[u8], corrupt: Corrupt) -> Failure {
-        error!(partition = self.number, key = %Printable(key), %corrupt, "read failed");
+        let (at, partition) = (ShownKey::of(key), self.number);
+        error!(partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, %corrupt, "read failed");
         self.unreadable_keys.note(self.number, key);
         Failure::Refused(corrupt.into())
     }

@@ -4,10 +4,10 @@ use super::index_query::IndexMatch;
 use super::shared_walk::SharedWalk;
 use crate::coverage::EntriesRun;
 use crate::engine::Engine;
-use crate::names::Printable;
+use crate::slow::{Course, JobTimes, Operation, micros_between};
 use bytes::Bytes;
 use ombak_runtime::Pool;
-use ombak_types::{Bucket, Error};
+use ombak_types::{Bucket, Error, ShownName};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::info;
@@ -25,6 +25,7 @@ pub struct QueryResults {
     is_full: bool,
     found: u64,
     outcome: Outcome,
+    course: Course,
     /// The threads that read the stores, as this query has its share of them.
     pool: Pool,
 }
@@ -87,7 +88,8 @@ impl QueryResults {
         let deadline = limit.and_then(|limit| began.checked_add(limit));
         let (walk, outcome) = (Some(walk), Outcome::Abandoned);
         let pool = engine.fold_pool.of(engine.listing_tenant(0));
-        Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome, pool }
+        let course = Course::begin(Operation::IndexQuery, bucket.clone(), index.clone(), began);
+        Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome, course, pool }
     }
 
     /// Lets the query share the threads that read the stores with all queries and listings of a
@@ -101,6 +103,13 @@ impl QueryResults {
     /// Returns the next batch, which is never empty; `None` at the end. After an error the query
     /// has ended.
     pub async fn next(&mut self) -> Option<Result<Vec<IndexMatch>, Error>> {
+        self.course.goes_on(self.engine.config.runtime.now());
+        let next = self.next_batch().await;
+        self.course.rests(self.engine.config.runtime.now(), &next);
+        next
+    }
+
+    async fn next_batch(&mut self) -> Option<Result<Vec<IndexMatch>, Error>> {
         loop {
             let walk = self.walk.take()?;
             match self.step(walk).await {
@@ -137,30 +146,40 @@ impl QueryResults {
                 Ok((Matches::Local(walk), batch))
             }
             Matches::Cluster(mut run) => {
-                let batch = run.next_batch().await?;
+                let asked_at = self.engine.config.runtime.now();
+                let batch = run.next_batch().await;
+                self.course.spent.replicas_us += micros_between(asked_at, self.engine.config.runtime.now());
+                let batch = batch?;
                 Ok((Matches::Cluster(run), batch))
             }
         }
     }
 
     async fn local_step(&mut self, mut walk: SharedWalk) -> Result<(SharedWalk, Option<Vec<IndexMatch>>), Error> {
+        let runtime = self.engine.config.runtime.clone();
+        let times = JobTimes::queued(&self.engine.slow, &*runtime);
+        let times_there = times.clone();
         let work = move || {
+            times_there.begin(&*runtime);
             let batch = walk.next_batch();
             (walk, batch)
         };
-        let (walk, batch) = self.pool.run_until(self.deadline, work).await?;
+        let done = self.pool.run_until(self.deadline, work).await;
+        times.add_to(&mut self.course.spent, &*self.engine.config.runtime);
+        let (walk, batch) = done?;
         Ok((walk, batch?))
     }
 }
 
 impl Drop for QueryResults {
     fn drop(&mut self) {
-        let took = self.engine.config.runtime.now().saturating_duration_since(self.began);
-        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let now = self.engine.config.runtime.now();
+        let took_us = micros_between(self.began, now);
+        self.course.end(&self.engine.slow, now);
         self.engine.stats.query_ended(self.outcome == Outcome::Complete, self.found, took_us);
         if self.engine.config.queries.logs {
-            let (bucket_type, bucket) = (Printable(&self.bucket.bucket_type), Printable(&self.bucket.name));
-            let (index, outcome) = (Printable(&self.index), self.outcome.name());
+            let (bucket_type, bucket) = (ShownName(&self.bucket.bucket_type), ShownName(&self.bucket.name));
+            let (index, outcome) = (ShownName(&self.index), self.outcome.name());
             info!(%bucket_type, %bucket, %index, results = self.found, took_us, outcome, "index query");
         }
     }

@@ -18,7 +18,7 @@ impl HeadTerms for ObjectTerms {
     fn visit(&self, head: &[u8], visit: &mut dyn FnMut(&[u8], &[u8])) {
         // A head that does not decode is reported when the object is read.
         let Ok(object) = stored_object::decode(&Bytes::copy_from_slice(head), None) else { return };
-        for entry in object.siblings.iter().filter(|sibling| !sibling.meta.deleted).flat_map(|s| &s.meta.indexes) {
+        for entry in object.index_entries() {
             visit(&entry.field, &sortable(&entry.term));
         }
         if let Some(at) = expired_siblings::first_expiry_entry(&object) {

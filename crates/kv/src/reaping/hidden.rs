@@ -139,6 +139,7 @@ impl Engine {
         }
         drop(awaited);
         self.transfers.wake();
+        self.count_entries(&written);
         self.note_version(partition, key, &written);
         Ok(true)
     }

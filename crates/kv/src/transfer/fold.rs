@@ -2,11 +2,10 @@
 
 use super::foreign::UNKNOWN_N;
 use crate::engine::Engine;
-use crate::names::Printable;
 use crate::partition::{Access, Partition};
 use crate::replica::{COMPARE_KEYS_MAX, ClassId, HeldVersion, TRANSFER_BYTES_MAX, range_of};
 use ombak_storage::{Detail, FoldEntry, Scope, Snapshot, key_hash};
-use ombak_types::{Error, VectorClock};
+use ombak_types::{Error, ShownKey, VectorClock};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tracing::warn;
@@ -146,7 +145,8 @@ impl Fold {
             }
             Err(why) => {
                 let partition = self.partition.number();
-                warn!(partition, key = %Printable(&entry.key), ?why, "a version that others may need is unreadable");
+                let (at, what) = (ShownKey::of(&entry.key), "a version that others may need is unreadable");
+                warn!(partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, ?why, "{what}");
                 let held = HeldVersion { key: entry.key.clone(), digest: entry.digest, clock: VectorClock::new() };
                 batch.by_n.entry(n).or_default().push(Candidate { held, bytes: 0, is_readable: false });
             }

@@ -1,8 +1,9 @@
 //! Which keys an operator means.
 
 use bytes::Bytes;
-use ombak_types::Bucket;
 use ombak_types::names::decode_storage_key;
+use ombak_types::{Bucket, ShownName};
+use std::fmt;
 
 /// Which keys of a list an operator means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,19 @@ pub enum KeyChoice {
     Bucket(Bucket),
     /// One key.
     Key(Bucket, Bytes),
+}
+
+impl fmt::Display for KeyChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bucket = |bucket: &Bucket| {
+            format!("bucket_type={} bucket={}", ShownName(&bucket.bucket_type), ShownName(&bucket.name))
+        };
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Bucket(of) => f.write_str(&bucket(of)),
+            Self::Key(of, key) => write!(f, "{} key={}", bucket(of), ShownName(key)),
+        }
+    }
 }
 
 impl KeyChoice {

@@ -16,13 +16,12 @@ use super::compare::refusal;
 use super::{FillReason, KeyChoice, Transfers};
 use crate::engine::Engine;
 use crate::interface::Kv;
-use crate::names::Printable;
 use crate::partition::Partition;
 use crate::replica::ClassId;
 use bytes::Bytes;
 use ombak_storage::{Detail, FoldEntry, Scope};
 use ombak_types::names::decode_storage_key;
-use ombak_types::{Bucket, Error, StoreFailure};
+use ombak_types::{Bucket, Error, ShownKey, StoreFailure};
 use std::collections::{BTreeMap, BTreeSet};
 use tracing::warn;
 
@@ -106,7 +105,8 @@ fn give_up(engine: &Engine, number: u32, keys: &BTreeSet<Bytes>) -> Result<u64, 
     let mut dropped = 0;
     for entry in entries_of(&partition, keys)? {
         if partition.give_up_unreadable(&entry.key, entry.digest).map_err(refusal)? {
-            warn!(partition = number, key = %Printable(&entry.key), "an operator gave up what cannot be read");
+            let (at, what) = (ShownKey::of(&entry.key), "an operator gave up what cannot be read");
+            warn!(partition = number, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, "{what}");
             engine.partitions().unreadable_keys().forget(&(number, entry.key));
             dropped += 1;
         }

@@ -469,6 +469,36 @@ async fn queries_are_counted() {
     assert_eq!((node.stat("index_fsm_results_100"), node.stat("vnode_index_reads_total")), (1000, 128));
 }
 
+#[tokio::test]
+async fn writes_of_index_entries_are_counted() {
+    const NAMES: [&str; 4] = [
+        "vnode_index_writes_total",
+        "vnode_index_writes_postings_total",
+        "vnode_index_deletes_total",
+        "vnode_index_deletes_postings_total",
+    ];
+    let node = Node::start();
+    let entries = |texts: &[&'static str]| {
+        texts.iter().map(|text| IndexEntry { field: "f_bin".into(), term: bin(*text) }).collect::<Vec<_>>()
+    };
+    node.put("plain", "v", VectorClock::new()).await.unwrap();
+    node.put("plain", "v2", VectorClock::new()).await.unwrap();
+    assert_eq!(NAMES.map(|name| node.stat(name)), [0; 4], "objects without entries");
+    let put =
+        |texts: &[&'static str]| node.kv.put(with_entries(&support::bucket(), "k", entries(texts), VectorClock::new()));
+    put(&["a", "b", "b"]).await.unwrap();
+    assert_eq!(NAMES.map(|name| node.stat(name)), [1, 2, 0, 0], "an entry counts once");
+    put(&["b", "c", "d"]).await.unwrap();
+    assert_eq!(NAMES.map(|name| node.stat(name)), [2, 4, 0, 1], "what stays is neither added nor removed");
+    node.delete("k").await.unwrap();
+    assert_eq!(NAMES.map(|name| node.stat(name)), [2, 4, 1, 4]);
+    put(&["a"]).await.unwrap();
+    put(&[]).await.unwrap();
+    assert_eq!(NAMES.map(|name| node.stat(name)), [4, 5, 1, 5], "a value without entries replaces one with some");
+    node.delete("plain").await.unwrap();
+    assert_eq!(NAMES.map(|name| node.stat(name)), [4, 5, 1, 5]);
+}
+
 /// Expired versions are in no answer, whether they were swept or not.
 #[tokio::test]
 async fn what_has_expired_is_not_found() {

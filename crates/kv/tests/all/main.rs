@@ -25,6 +25,7 @@ mod restart;
 mod restored;
 mod retries;
 mod riak_scenarios;
+mod slow_requests;
 mod support;
 mod transfer_threads;
 mod transfers;

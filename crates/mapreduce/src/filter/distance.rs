@@ -1,6 +1,6 @@
 //! The Levenshtein distance of two texts, in bytes.
 
-use super::Over;
+use super::step::Over;
 
 /// After so many cells it is looked whether the work is still wanted.
 const CELLS_AT_ONCE: usize = 1 << 14;

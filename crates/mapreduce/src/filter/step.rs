@@ -1,37 +1,30 @@
 //! The steps of a key filter.
 
+use super::KeyFilter;
 use super::compare::Comparison;
 use super::distance::distance;
-use super::{KeyFilter, Over};
 use bytes::Bytes;
 use num_bigint::BigInt;
 use ombak_types::etf::{INTEGER_BYTES_MAX, Term};
 use std::collections::HashSet;
 
+/// The work on a key has ended because nobody waits for it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the work with key filters has ended")]
+pub struct Over;
+
 /// Why a filter says neither yes nor no.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FilterError {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoVerdict {
     /// A step was given a value that it cannot work on.
-    #[error(transparent)]
-    Unfit(UnfitValue),
+    Unfit,
     /// Nobody waits for the answer any more.
-    #[error("the work with key filters has ended")]
-    Over,
+    Over(Over),
 }
 
-/// A value on which a step cannot work.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the key filter {step} cannot work on {value}")]
-pub struct UnfitValue {
-    /// The name of the step.
-    pub step: &'static str,
-    /// The beginning of the value's text.
-    pub value: String,
-}
-
-impl From<Over> for FilterError {
-    fn from(Over: Over) -> Self {
-        Self::Over
+impl From<Over> for NoVerdict {
+    fn from(over: Over) -> Self {
+        Self::Over(over)
     }
 }
 
@@ -76,19 +69,15 @@ impl Step {
     }
 
     /// What the step makes of a value. A predicate makes `true` or `false` of it.
-    pub(super) fn apply(&self, value: Term, is_over: &dyn Fn() -> bool) -> Result<Term, FilterError> {
+    pub(super) fn apply(&self, value: Term, is_over: &dyn Fn() -> bool) -> Result<Term, NoVerdict> {
         let verdict = match self {
-            Self::IntToString => return int_to_string(&value).ok_or_else(|| failed("int_to_string", &value)),
-            Self::StringToInt => {
-                return parse_int(&text_of(&value)).ok_or_else(|| failed("string_to_int", &value));
-            }
+            Self::IntToString => return int_to_string(&value).ok_or(NoVerdict::Unfit),
+            Self::StringToInt => return parse_int(&text_of(&value)).ok_or(NoVerdict::Unfit),
             Self::FloatToString => match value {
                 Term::Float(n) => return Ok(Term::binary(float_text(n).as_bytes())),
-                other => return Err(failed("float_to_string", &other)),
+                _ => return Err(NoVerdict::Unfit),
             },
-            Self::StringToFloat => {
-                return parse_float(&text_of(&value)).ok_or_else(|| failed("string_to_float", &value));
-            }
+            Self::StringToFloat => return parse_float(&text_of(&value)).ok_or(NoVerdict::Unfit),
             Self::ToUpper => return Ok(Term::Binary(text_of(&value).to_ascii_uppercase().into())),
             Self::ToLower => return Ok(Term::Binary(text_of(&value).to_ascii_lowercase().into())),
             Self::Tokenize(separators, number) => return Ok(token(&text_of(&value), separators, *number)),
@@ -96,7 +85,7 @@ impl Step {
             Self::Compare(comparison) => comparison.holds(&value),
             Self::Matches(regex) => {
                 // Erlang matches texts only.
-                let text = value.as_text().ok_or_else(|| failed("matches", &value))?;
+                let text = value.as_text().ok_or(NoVerdict::Unfit)?;
                 regex.is_match(&text)
             }
             Self::SetMember(members) => members.contains(&text_of(&value)),
@@ -111,7 +100,7 @@ impl Step {
     }
 }
 
-fn all(filters: &[KeyFilter], value: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
+fn all(filters: &[KeyFilter], value: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, NoVerdict> {
     for filter in filters {
         if !filter.check(value, is_over)? {
             return Ok(false);
@@ -120,17 +109,13 @@ fn all(filters: &[KeyFilter], value: &Term, is_over: &dyn Fn() -> bool) -> Resul
     Ok(true)
 }
 
-fn any(filters: &[KeyFilter], value: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, FilterError> {
+fn any(filters: &[KeyFilter], value: &Term, is_over: &dyn Fn() -> bool) -> Result<bool, NoVerdict> {
     for filter in filters {
         if filter.check(value, is_over)? {
             return Ok(true);
         }
     }
     Ok(false)
-}
-
-fn failed(step: &'static str, value: &Term) -> FilterError {
-    FilterError::Unfit(UnfitValue { step, value: value.to_string().chars().take(100).collect() })
 }
 
 /// The text that Erlang's filters make of any value.

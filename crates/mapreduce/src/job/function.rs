@@ -97,7 +97,7 @@ impl Named {
         match self {
             Self::Script(source) => Ok(Reducer::Script(source)),
             Self::Erlang { module, function } => {
-                let known = (module == MODULE).then(|| ReduceFunction::ALL.into_iter().find(|f| f.name() == function));
+                let known = (module == MODULE).then(|| ReduceFunction::named(&function));
                 known.flatten().map(Reducer::Native).ok_or(JobError::UnknownFunction { phase, module, function })
             }
         }

@@ -41,6 +41,11 @@ fn recorded_requests_are_jobs_or_have_riaks_errors() {
     assert!(exchanges.len() > 30, "{}", exchanges.len());
     let refused = [
         ("405_mr_keyfilter_bad", 500, r#"{"bad_filter":"zork"}"#),
+        (
+            "413_mr_reduce_index_identity",
+            400,
+            "{\"phase\":1,\"error\":\"invalid function named in PhaseSpec function:\\n riak_kv_mapreduce:",
+        ),
         ("417_mr_typed_input", 400, "An error occurred parsing the \"inputs\" field.\n"),
         ("422_mr_badjson", 400, "The POST body was not valid JSON.\nThe error from the parser was:\n"),
         ("423_mr_noquery", 400, "The post body was missing the \"inputs\" or \"query\" field.\n"),
@@ -63,6 +68,9 @@ fn recorded_requests_are_jobs_or_have_riaks_errors() {
         let (found, content_type, body) = job.unwrap_err().to_http();
         assert_eq!(found, *status, "{name}");
         assert!(body.starts_with(beginning), "{name}: {body}");
+        if response.trim() == "withheld" {
+            continue;
+        }
         assert!(response.contains(&format!("HTTP/1.1 {status} ")), "{name}");
         assert!(response.contains(&format!("Content-Type: {content_type}")), "{name}");
     }
@@ -198,6 +206,25 @@ fn what_is_no_phase_is_refused() {
     }
     let error = job(&json!("b"), &json!([{"map": {"language": "erlang", "source": "fun() -> 1 end."}}])).unwrap_err();
     assert!(error.to_http().2.contains("JavaScript"), "{error}");
+}
+
+/// Riak 3 does not have the function. Nodes of earlier versions send it to others in parts of jobs.
+#[test]
+fn reduce_index_identity_is_refused_in_requests_and_read_in_parts() {
+    let named = json!({"language": "erlang", "module": "riak_kv_mapreduce", "function": "reduce_index_identity"});
+    let error = job(&json!("b"), &json!([{"reduce": named}])).unwrap_err();
+    let (status, _, text) = error.to_http();
+    assert_eq!(status, 400, "{text}");
+    let (refused, known) = text.split_once("there are").unwrap();
+    assert!(refused.contains("reduce_index_identity") && !known.contains("reduce_index_identity"), "{text}");
+    let function = ["modfun", "riak_kv_mapreduce", "reduce_index_identity"].map(Term::atom);
+    let phase = step("reduce", Term::Tuple(function.into()));
+    let error = Job::from_erlang(&encode(&Term::List(vec![
+        Term::pair(Term::atom("inputs"), b("b")),
+        Term::pair(Term::atom("query"), Term::List(vec![phase.clone()])),
+    ])));
+    assert!(matches!(error, Err(JobError::UnknownFunction { phase: 0, .. })), "{error:?}");
+    assert!(Phase::from_term(&phase, 0).is_ok());
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub enum ReduceFunction {
     StringToInteger,
     /// `reduce_count_inputs`
     CountInputs,
-    /// `reduce_index_identity`
+    /// `reduce_index_identity`. Riak 3 does not have it, so no request can name it. Nodes of 0.1.0
+    /// do, in parts of their jobs.
     IndexIdentity,
 }
 
@@ -56,8 +57,8 @@ impl Ord for Key {
 }
 
 impl ReduceFunction {
-    /// All functions.
-    pub const ALL: [Self; 8] = [
+    /// All functions that a request can name.
+    pub const ALL: [Self; 7] = [
         Self::Identity,
         Self::SetUnion,
         Self::Sum,
@@ -65,8 +66,12 @@ impl ReduceFunction {
         Self::Sort,
         Self::StringToInteger,
         Self::CountInputs,
-        Self::IndexIdentity,
     ];
+
+    /// The function with this name. It may be one that only nodes of earlier versions name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().chain([Self::IndexIdentity]).find(|function| function.name() == name)
+    }
 
     /// The function's name in Riak.
     pub const fn name(self) -> &'static str {

@@ -79,6 +79,20 @@ fn values_that_are_no_text_have_no_json() {
 }
 
 #[test]
+fn a_map_function_sees_the_key_of_a_value_that_is_no_text() {
+    let mut object = Object::new(Sibling::new(&b"\xff\x00"[..]));
+    object.siblings.push(Sibling::new("text"));
+    object.siblings[0].meta.user_meta = vec![(bytes("X-Riak-Meta-A"), Bytes::from_static(b"a\xff"))];
+    let odd = Input { key: Bytes::from_static(b"k\xff"), ..input() };
+    let json: Value = serde_json::from_str(&object_to_readable_json(&odd, &object).unwrap()).unwrap();
+    assert_eq!((&json["bucket"], &json["key"]), (&json!("b"), &json!("k\u{fffd}")));
+    assert_eq!((&json["values"][0]["data"], &json["values"][1]["data"]), (&Value::Null, &json!("text")));
+    assert_eq!(json["values"][0]["metadata"]["X-Riak-Meta"]["X-Riak-Meta-A"], "a\u{fffd}");
+    let plain = full();
+    assert_eq!(object_to_readable_json(&input(), &plain), object_to_json(&input(), &plain), "a text is unchanged");
+}
+
+#[test]
 fn a_missing_object_has_riaks_form() {
     let untyped = Input { bucket: Bucket::untyped("b"), ..input() };
     let json = crate::to_json(&not_found_term(&untyped)).unwrap();

@@ -35,35 +35,37 @@ pub struct Stores {
 }
 
 /// Checks that every store in the settings may be opened and that no file of any store is missing.
-/// This function changes nothing. The error is one line for the operator.
-pub fn check(settings: &BackendSettings, inventories: &Inventories) -> Result<(), String> {
+/// This function changes nothing.
+pub fn check(settings: &BackendSettings, inventories: &Inventories) -> Result<(), StorageError> {
     for (_, store) in settings.stores() {
         let Some(root) = store.disk().map(|disk| &disk.data_root) else { continue };
         let Some(config) = store_root_config(store, inventories.of(root)) else { continue };
-        check_root(&RealFs, root, config.kind, &config.inventory).map_err(|e| e.to_string())?;
+        check_root(&RealFs, root, config.kind, &config.inventory)?;
     }
     Ok(())
 }
 
-/// Opens and locks the directories of all stores in the settings. The error is one line for the
-/// operator.
-pub fn open(settings: &BackendSettings, inventories: &Inventories) -> Result<Stores, String> {
+/// Opens and locks the directories of all stores in the settings.
+pub fn open(settings: &BackendSettings, inventories: &Inventories) -> Result<Stores, StorageError> {
     match settings {
         BackendSettings::Multi(multi) => open_several(multi, inventories),
         one => Ok(Stores { factory: open_with(one, inventories)?, choice: None }),
     }
 }
 
-fn open_with(settings: &BackendSettings, inventories: &Inventories) -> Result<Arc<dyn BackendFactory>, String> {
+fn open_with(settings: &BackendSettings, inventories: &Inventories) -> Result<Arc<dyn BackendFactory>, StorageError> {
     let inventory = settings.disk().map(|disk| inventories.of(&disk.data_root));
     open_one(settings, inventory.unwrap_or_default())
 }
 
-/// Opens and locks the directory of one backend. The error is one line for the operator.
+/// Opens and locks the directory of one backend.
 ///
 /// A node with several backends needs one call for each of [`BackendSettings::stores`].
-pub fn open_one(settings: &BackendSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, String> {
-    let opened: Result<Arc<dyn BackendFactory>, StorageError> = match settings {
+pub fn open_one(
+    settings: &BackendSettings,
+    inventory: InventoryConfig,
+) -> Result<Arc<dyn BackendFactory>, StorageError> {
+    match settings {
         BackendSettings::Bitcask(disk) => bitcask(disk, inventory),
         BackendSettings::Leveled(disk) => leveled(disk, inventory),
         BackendSettings::Leveldb(disk) | BackendSettings::Hanoidb(disk) => leveldb(disk, inventory),
@@ -71,9 +73,8 @@ pub fn open_one(settings: &BackendSettings, inventory: InventoryConfig) -> Resul
             let config = MemoryConfig { opened_at_secs: now_secs(), ..*config };
             Ok(Arc::new(MemoryFactory::with_terms(config, head_terms())))
         }
-        BackendSettings::Multi(_) => return Err("several backends are opened one by one".into()),
-    };
-    opened.map_err(|e| e.to_string())
+        BackendSettings::Multi(_) => Err(StorageError::NoBackend("several backends are opened one by one".into())),
+    }
 }
 
 /// How the files of one backend are examined while no node serves from them; `None` for a backend
@@ -90,11 +91,11 @@ pub fn store_root_config(settings: &BackendSettings, inventory: InventoryConfig)
     Some(StoreRootConfig { kind, journal, ledger, terms: head_terms(), inventory })
 }
 
-fn open_several(multi: &MultiSettings, inventories: &Inventories) -> Result<Stores, String> {
+fn open_several(multi: &MultiSettings, inventories: &Inventories) -> Result<Stores, StorageError> {
     let names = multi.backends.iter().map(|(name, _)| Bytes::copy_from_slice(name.as_bytes())).collect();
     let choice = Arc::new(BackendChoice::new(names, multi.default, multi.prefixes.clone()));
     let open = |(name, backend): &(String, BackendSettings)| Ok((name.clone(), open_with(backend, inventories)?));
-    let backends = multi.backends.iter().map(open).collect::<Result<_, String>>()?;
+    let backends = multi.backends.iter().map(open).collect::<Result<_, StorageError>>()?;
     let factory = Arc::new(MultiFactory::new(backends, choice.clone()));
     Ok(Stores { factory, choice: Some(choice) })
 }

@@ -54,19 +54,41 @@ pub async fn request(target: &Target, method: Method, path: &str, body: &str) ->
     match json {
         Some(json) if status.is_success() => Ok(json),
         Some(json) if json.get("error").is_some() => Err(refused(&json)),
-        _ if status.is_success() => {
-            Err(RequestError::NoUsableAnswer("the program at this address is not an Ombak node".into()))
-        }
-        _ => Err(RequestError::Refused {
-            kind: "http".into(),
-            message: format!("the node answers {status}: {}", String::from_utf8_lossy(&body).trim()),
-        }),
+        _ if status.is_success() => Err(no_ombak()),
+        _ => Err(refused_by_http(status, &body)),
     }
+}
+
+/// Sends a request to the node, and returns the JSON of its answer whatever the status is, unless
+/// it is an error of the administration interface.
+pub async fn request_any(target: &Target, method: Method, path: &str, body: &str) -> Result<Value, RequestError> {
+    let (status, body) = send(target, method, path, body).await?;
+    let json: Option<Value> = serde_json::from_slice(&body).ok();
+    match json {
+        Some(json) if json.get("error").is_some() => Err(refused(&json)),
+        Some(json) => Ok(json),
+        None if status.is_success() => Err(no_ombak()),
+        None => Err(refused_by_http(status, &body)),
+    }
+}
+
+fn no_ombak() -> RequestError {
+    RequestError::NoUsableAnswer("the program at this address is not an Ombak node".into())
+}
+
+fn refused_by_http(status: StatusCode, body: &[u8]) -> RequestError {
+    let message = format!("the node answers {status}: {}", String::from_utf8_lossy(body).trim());
+    RequestError::Refused { kind: "http".into(), message }
 }
 
 fn refused(json: &Value) -> RequestError {
     let text = |name: &str| json["error"][name].as_str().unwrap_or_default().to_owned();
     RequestError::Refused { kind: text("kind"), message: text("message") }
+}
+
+/// Asks the node for a resource of any form. Also an answer with an error has its status and body.
+pub async fn fetch(target: &Target, path: &str) -> Result<(StatusCode, Bytes), RequestError> {
+    send(target, Method::GET, path, "").await
 }
 
 async fn send(target: &Target, method: Method, path: &str, body: &str) -> Result<(StatusCode, Bytes), RequestError> {

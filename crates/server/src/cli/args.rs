@@ -1,7 +1,10 @@
 //! The grammar of the command line. Users see the doc comments of this file in `--help`.
 
 use super::cluster_args::{ClusterCommand, HandoffCommand};
+use super::debug::DebugArgs;
 use super::function_args::FunctionCommand;
+use super::riak_args::RiakCommand;
+use super::top::TopArgs;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,7 +19,7 @@ Examples:
   ombak config describe bitcask.sync.strategy  what a setting means
 
 Commands find the node that runs in ./data by themselves; --node HOST:PORT or OMBAK_NODE name another one.
-Exit codes: 0 done, 1 failed, 2 wrong usage.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 78 the node does not start until an operator has acted.";
 
 /// A distributed key-value database that Riak's clients can use.
 #[derive(Debug, Parser)]
@@ -48,6 +51,7 @@ pub struct Common {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a node in the foreground until Ctrl-C, SIGTERM or 'ombak stop'.
+    #[command(alias = "console", alias = "foreground")]
     Start {
         /// Start although files are missing or shorter than what the stores had durably written, or
         /// a whole store is missing. The loss is recorded, and the node reports it from then on. A
@@ -55,7 +59,21 @@ pub enum Command {
         /// answer with an older value.
         #[arg(long)]
         accept_loss: bool,
+        /// Run the node in the background, and return when it is ready, or when it has ended
+        /// without getting ready.
+        #[arg(long)]
+        background: bool,
     },
+    /// The same as 'ombak start --background'.
+    #[command(hide = true)]
+    Daemon {
+        /// As for 'ombak start'.
+        #[arg(long)]
+        accept_loss: bool,
+    },
+    /// The same as 'ombak config check'.
+    #[command(hide = true)]
+    Chkconfig,
     /// Stop the running node.
     Stop,
     /// Check that the node answers.
@@ -99,11 +117,13 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print 'config is OK', or everything that is wrong.
+    /// Print 'config is OK', or everything that is wrong. The files with which the node proves
+    /// itself to others are checked, too.
     Check,
-    /// Explain one configuration key.
+    /// Explain one configuration key, or list the keys that begin alike.
     Describe {
-        /// The key, for example listener.http.internal.
+        /// The key, for example listener.http.internal, or the beginning of keys, for example
+        /// cluster.
         key: String,
     },
     /// Print the values in force, in the format of the configuration file.
@@ -211,6 +231,12 @@ pub enum AdminCommand {
     },
     /// Print all statistics.
     Status,
+    /// Show what the node is busy with: rates, times, the hottest keys and buckets, and the largest
+    /// objects. The picture is renewed until Ctrl-C.
+    Top(TopArgs),
+    /// Collect what support needs to know about the node, without secrets, in a tar.gz file. This
+    /// also works when the node is down.
+    Debug(DebugArgs),
     /// Write a test value and read it back.
     Test,
     /// Take a backup of the node while it runs.
@@ -226,7 +252,8 @@ pub enum AdminCommand {
     },
     /// Change a setting of the running node until it stops, for example logger.level=debug.
     Set {
-        /// KEY=VALUE. Only logger.level and participate_in_coverage can be changed.
+        /// KEY=VALUE. Only logger.level, log.slow_request and participate_in_coverage can be
+        /// changed.
         #[arg(value_name = "KEY=VALUE")]
         assignment: String,
     },
@@ -238,6 +265,8 @@ pub enum AdminCommand {
     /// Print the state of the store of each partition.
     #[command(alias = "vnode_status")]
     VnodeStatus,
+    #[command(flatten)]
+    Riak(RiakCommand),
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,7 +9,8 @@ pub enum ClusterCommand {
     /// Let this node join a cluster. A plan and a commit make it effective.
     Join {
         /// The address on which a member of the cluster listens for other nodes (listener.peer).
-        #[arg(value_name = "HOST:PORT")]
+        /// HOST is a name or an IP address, and NAME is ignored.
+        #[arg(value_name = "[NAME@]HOST:PORT")]
         address: String,
     },
     /// Let this node, whose data directory is new, take the place of the member that had its name
@@ -17,7 +18,7 @@ pub enum ClusterCommand {
     /// a commit make it effective.
     Rejoin {
         /// The address on which another member listens for other nodes [default: cluster.peers].
-        #[arg(value_name = "HOST:PORT")]
+        #[arg(value_name = "[NAME@]HOST:PORT")]
         address: Option<String>,
     },
     /// Let this node go on as a cluster of its own, although it is new and its peers

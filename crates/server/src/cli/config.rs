@@ -2,10 +2,10 @@
 
 use super::args::{Common, ConfigCommand};
 use super::failure::Failure;
-use super::local_config;
 use super::output::Output;
+use super::{key_list, local_config};
 use crate::config::{self, Effective, KeySpec, Meaning, Problem, Settings, Value};
-use crate::node::config_entries;
+use crate::node::{check_peer_files, config_entries};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -24,18 +24,19 @@ fn check(common: &Common, out: Output) -> Result<(), Failure> {
     let loaded = local_config::load(common).and_then(|e| Settings::new(&e).map(|settings| (e, settings)));
     let (errors, warnings) = match &loaded {
         Ok((effective, settings)) => {
-            (lines(&[]), [lines(&effective.warnings), settings.backend.warnings(effective)].concat())
+            let warnings = [lines(&effective.warnings), settings.backend.warnings(effective)].concat();
+            (check_peer_files(settings), warnings)
         }
         Err(problems) => (lines(problems), lines(&[])),
     };
     for warning in &warnings {
-        eprintln!("warning: {warning}");
+        super::complain(&format!("warning: {warning}"));
     }
     let verdict = json!({"ok": errors.is_empty(), "errors": errors, "warnings": warnings});
     match (out.json, errors.is_empty()) {
         (_, true) => out.result(&verdict, || "config is OK".into()),
         (true, false) => {
-            out.line(&verdict.to_string())?;
+            out.document(&verdict)?;
             Err(Failure::already_reported())
         }
         (false, false) => Err(Failure::new(errors.join("\n"))),
@@ -69,21 +70,31 @@ fn quoted(value: &str) -> String {
 }
 
 fn describe(key: &str, common: &Common, out: Output) -> Result<(), Failure> {
-    let spec = config::find_key(key).ok_or_else(|| Failure::new(config::unknown_key(key)))?;
+    let begin_alike = key_list::with_prefix(key);
+    let Some(spec) = config::find_key(key).filter(|spec| !key_list::is_meant_as_prefix(key, spec, &begin_alike)) else {
+        return match begin_alike.is_empty() {
+            true => Err(Failure::new(config::unknown_key(key))),
+            false => key_list::print(key, &begin_alike, out),
+        };
+    };
     let effective = local_config::load(common).ok();
     let setting = effective.as_ref().and_then(|e| e.setting(key));
     let value = setting.and_then(|s| s.value.as_ref()).map(Value::to_string);
     let origin = setting.map(|s| s.origin.to_string());
-    let effect = match spec.meaning {
+    let json = json!({
+        "key": key, "doc": spec.doc, "syntax": spec.kind.describe(), "default": spec.default, "value": value,
+        "origin": origin, "variable": variable(key), "effect": effect(spec), "note": spec.warning(), "riak": !spec.own,
+    });
+    out.result(&json, || description(key, spec, value.as_deref(), origin.as_deref()))
+}
+
+/// Whether a key works, for programs.
+pub(super) const fn effect(spec: &KeySpec) -> &'static str {
+    match spec.meaning {
         Meaning::Works => "works",
         Meaning::NoEffect(_) => "none",
         Meaning::NotSupportedYet(_) => "not yet",
-    };
-    let json = json!({
-        "key": key, "doc": spec.doc, "syntax": spec.kind.describe(), "default": spec.default, "value": value,
-        "origin": origin, "variable": variable(key), "effect": effect, "note": spec.warning(), "riak": !spec.own,
-    });
-    out.result(&json, || description(key, spec, value.as_deref(), origin.as_deref()))
+    }
 }
 
 fn description(key: &str, spec: &KeySpec, value: Option<&str>, origin: Option<&str>) -> String {
@@ -100,6 +111,11 @@ fn description(key: &str, spec: &KeySpec, value: Option<&str>, origin: Option<&s
         row("in force:", &format!("{value} ({origin})"));
     }
     row("variable:", &variable(key));
+    let below = format!("{key}.");
+    match key_list::with_prefix(&below).len() {
+        0 => {}
+        count => row("see also:", &format!("{count} keys below it ('ombak config describe {below}')")),
+    }
     if let Some(warning) = spec.warning() {
         row("note:", &warning);
     } else if spec.own {

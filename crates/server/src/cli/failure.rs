@@ -3,6 +3,10 @@
 use serde_json::{Value, json};
 use std::fmt;
 
+/// The exit code of a node that does not start until an operator has changed something: `EX_CONFIG`
+/// of sysexits.h. Supervisors of processes should not start it again.
+pub const NEEDS_OPERATOR: u8 = 78;
+
 /// Why a command failed. The message is one line if one line can say it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -29,6 +33,11 @@ impl Failure {
         Self { kind: "usage".into(), code: 2, ..Self::new(message) }
     }
 
+    /// A start that fails again until an operator has changed something.
+    pub fn needs_operator(message: impl Into<String>) -> Self {
+        Self { kind: "needs_operator".into(), code: NEEDS_OPERATOR, ..Self::new(message) }
+    }
+
     /// A command that got no answer from a node.
     pub fn no_node(message: impl Into<String>) -> Self {
         Self { kind: "no_node".into(), ..Self::new(message) }
@@ -38,6 +47,12 @@ impl Failure {
     /// set.
     pub fn already_reported() -> Self {
         Self::new("").after_result()
+    }
+
+    /// The end of a command whose output nobody reads any more. It is silent, and the exit code is
+    /// 0.
+    pub fn unread() -> Self {
+        Self { code: 0, ..Self::already_reported() }
     }
 
     /// The same failure, of a command that has already printed a result.

@@ -78,7 +78,7 @@ async fn get(client: &mut Client, at: &At, chosen: Option<usize>, out: Output) -
     let found = client.get(&at.bucket, &at.key).await.map_err(|e| failure(&e))?;
     let Some(found) = found else {
         if out.json {
-            out.line(&at.json(json!({"found": false})).to_string())?;
+            out.document(&at.json(json!({"found": false})))?;
         }
         return Err(Failure::new(format!("{} does not exist", at.shown())).after_result());
     };
@@ -185,7 +185,7 @@ async fn delete(client: &mut Client, at: &At, out: Output) -> Result<(), Failure
         return out.result(&at.json(json!({"deleted": true})), || format!("{} deleted", at.shown()));
     }
     if out.json {
-        out.line(&at.json(json!({"deleted": false})).to_string())?;
+        out.document(&at.json(json!({"deleted": false})))?;
     }
     Err(Failure::new(format!("{} does not exist", at.shown())).after_result())
 }

@@ -19,6 +19,20 @@ pub fn load(common: &Common) -> Result<Effective, Vec<Problem>> {
     Effective::load(file.as_deref(), &overrides)
 }
 
+/// The keys and values of the configuration file as they are written, also
+/// if they have errors. A file that cannot be read has none.
+pub fn lines(common: &Common) -> Vec<(String, String)> {
+    let default = || DEFAULT_FILES.iter().map(PathBuf::from).find(|path| path.exists());
+    let file = common.config.clone().or_else(default);
+    let text = file.and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let of_line = |line: &str| {
+        let (key, value) = line.trim_start_matches(['#', ' ', '\t']).split_once('=')?;
+        Some((key.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
+    };
+    text.lines().filter_map(of_line).collect()
+}
+
 /// The first address that the configuration names for HTTP and for Protocol Buffers, in the form
 /// that a client connects to. `None` if the configuration cannot be read or leaves the port to the
 /// operating system.

@@ -8,7 +8,8 @@
 //!
 //! Invariants:
 //! * Results go to standard output, everything else to standard error.
-//! * Exit codes are 0 (done), 1 (failed) and 2 (wrong usage).
+//! * Exit codes are 0 (done), 1 (failed), 2 (wrong usage), and 78 (a node does not start until an
+//!   operator has changed something).
 //! * A failure is one line wherever one line can say it. With `--json` it is also a document on
 //!   standard output, unless a result there has already reported it.
 
@@ -17,15 +18,19 @@ mod admin_client;
 mod admin_token;
 mod args;
 mod backend;
+mod background;
 mod backup;
 mod bucket_type;
 mod cluster;
 mod cluster_args;
 mod config;
+mod debug;
+mod diag;
 mod failure;
 mod function;
 mod function_args;
 mod handoff;
+mod key_list;
 mod key_names;
 mod kv;
 mod live_config;
@@ -35,8 +40,14 @@ pub mod output;
 mod partitions;
 mod pb_client;
 mod restored_keys;
+mod riak_args;
 mod riak_names;
+mod riak_stubs;
+mod services;
+mod stat;
 mod target;
+mod top;
+mod top_text;
 mod unreadable_keys;
 pub mod value_json;
 
@@ -45,6 +56,7 @@ use args::{AdminCommand, Cli, Command, ImportCommand};
 use clap::Parser;
 use failure::Failure;
 use output::{Output, as_text, shown_text};
+use riak_args::{RiakCommand, StatCommand};
 use serde_json::json;
 use std::ffi::OsString;
 use std::future::Future;
@@ -61,23 +73,36 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     // This is known before parsing, because a usage error has to be printed as JSON, too. Arguments
     // after `--` are values, not options.
     let json = args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--json");
-    let cli = match Cli::try_parse_from(riak_names::translate(args)) {
+    let words = riak_names::translate(args);
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(usage) => return wrong_usage(&usage, Output { json }),
+        Err(usage) => return unknown_or_wrong(&usage, &words, Output { json }),
     };
     let out = Output { json: cli.common.json };
     match dispatch(cli, out) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if !failure.message.is_empty() {
-                complain(&failure.message);
-            }
-            if out.json && !failure.has_result {
-                // An error is ignored. If this cannot be printed either, a report would not help.
-                drop(out.line(&failure.to_json().to_string()));
-            }
-            ExitCode::from(failure.code)
-        }
+        Err(failure) => report(&failure, out),
+    }
+}
+
+/// Reports a failure, and returns its exit code.
+fn report(failure: &Failure, out: Output) -> ExitCode {
+    if !failure.message.is_empty() {
+        complain(&failure.message);
+    }
+    if out.json && !failure.has_result {
+        // An error is ignored. If this cannot be printed either, a report would not help.
+        drop(out.document(&failure.to_json()));
+    }
+    ExitCode::from(failure.code)
+}
+
+/// Reports an error of clap. A command of Riak that this program does not have is answered with
+/// what to use instead.
+fn unknown_or_wrong(usage: &clap::Error, words: &[OsString], out: Output) -> ExitCode {
+    match riak_stubs::instead_of(usage, words) {
+        Some(instead) => report(&Failure::usage(instead), out),
+        None => wrong_usage(usage, out),
     }
 }
 
@@ -89,7 +114,7 @@ fn wrong_usage(usage: &clap::Error, out: Output) -> ExitCode {
     if out.json && usage.use_stderr() {
         let text = usage.render().to_string();
         let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        drop(out.line(&Failure::usage(message).to_json().to_string()));
+        drop(out.document(&Failure::usage(message).to_json()));
     }
     ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
 }
@@ -103,7 +128,11 @@ fn complain(message: &str) {
 fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
     let common = cli.common;
     match cli.command {
-        Command::Start { accept_loss } => node::start(&common, accept_loss),
+        Command::Start { accept_loss, background: false } => node::start(&common, accept_loss),
+        Command::Start { accept_loss, background: true } | Command::Daemon { accept_loss } => {
+            background::start(&common, accept_loss, out)
+        }
+        Command::Chkconfig => config::run(&args::ConfigCommand::Check, &common, out),
         Command::Version => {
             out.result(&json!({"ombak": VERSION, "riak": RIAK_VERSION}), || format!("ombak {VERSION_TEXT}"))
         }
@@ -132,13 +161,28 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
             wait_for(cluster::transfer_limit(&limit, rate.as_deref(), &common, out))
         }
         Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
+        Command::Admin(AdminCommand::Top(args)) => wait_for(top::run(&args, &common, out)),
+        Command::Admin(AdminCommand::Debug(args)) => wait_for(debug::run(&args, &common, out)),
         Command::Admin(AdminCommand::Backup { dir, since }) => {
             wait_for(backup::create(&dir, since.as_deref(), &common, out))
         }
         Command::Admin(AdminCommand::Test) => wait_for(kv::self_test(&common, out)),
         Command::Admin(AdminCommand::Set { assignment }) => wait_for(live_config::set(&assignment, &common, out)),
         Command::Admin(AdminCommand::Show { key }) => wait_for(live_config::show(&key, &common, out)),
+        Command::Admin(AdminCommand::Riak(command)) => wait_for(riak_command(command, &common, out)),
         Command::Admin(AdminCommand::VnodeStatus) => wait_for(admin::vnode_status(&common, out)),
+    }
+}
+
+/// Runs a command that only has to do what Riak's does.
+async fn riak_command(command: RiakCommand, common: &args::Common, out: Output) -> Result<(), Failure> {
+    match command {
+        RiakCommand::Services => services::list(common, out).await,
+        RiakCommand::WaitForService { service, member, wait } => {
+            services::wait_for(&service, member.as_deref(), wait, common, out).await
+        }
+        RiakCommand::Stat(StatCommand::Show { patterns }) => stat::show(&patterns, common, out).await,
+        RiakCommand::Diag => diag::run(common, out).await,
     }
 }
 

@@ -1,11 +1,12 @@
 //! The commands `ombak start`, `stop`, `ping`, `status` and `getpid`.
 
-use super::admin_client::{RequestError, request};
+use super::admin_client::{RequestError, request, request_any};
 use super::args::Common;
 use super::config;
 use super::failure::Failure;
 use super::output::Output;
 use super::target::Target;
+use crate::node::{Refusal, RefusalKind};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -19,7 +20,15 @@ pub fn start(common: &Common, accepts_loss: bool) -> Result<(), Failure> {
     // This comes before the configuration is read, so that a signal during that time ends the start
     // with a message.
     let starting = crate::node::Starting::begin().map_err(Failure::new)?;
-    crate::node::run(starting, &config::load(common)?, accepts_loss).map_err(Failure::new)
+    let config = config::load(common).map_err(|failure| Failure::needs_operator(failure.message))?;
+    crate::node::run(starting, &config, accepts_loss).map_err(refused)
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    match refusal.kind {
+        RefusalKind::MayPass => Failure::new(refusal.text),
+        RefusalKind::NeedsOperator => Failure::needs_operator(refusal.text),
+    }
 }
 
 pub async fn stop(common: &Common, out: Output) -> Result<(), Failure> {
@@ -42,7 +51,12 @@ fn is_held(target: &Target) -> bool {
 
 pub async fn ping(common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;
-    match request(&target, Method::GET, "/health/live", "").await {
+    // A node that takes no part in its cluster answers everything else with an error. One that is
+    // not ready for another reason is alive.
+    match request_any(&target, Method::GET, "/health/ready", "").await {
+        Ok(answer) if answer["takes_no_part"].is_string() => {
+            Err(Failure { kind: "takes_no_part".into(), ..Failure::new(no_part(&answer)) })
+        }
         // A node that refuses this request still answers, so it is alive.
         Ok(_) | Err(RequestError::Refused { .. }) => out.result(&json!({"ping": "pong"}), || "pong".into()),
         Err(RequestError::NoUsableAnswer(why)) => {
@@ -66,13 +80,22 @@ async fn describe(common: &Common) -> Result<Value, Failure> {
     request(&target, Method::GET, "/admin/v1/node", "").await.map_err(|e| e.into_failure(&target))
 }
 
+/// Why a node takes no part in its cluster; empty if it does.
+fn no_part(answer: &Value) -> String {
+    answer["takes_no_part"].as_str().unwrap_or_default().to_owned()
+}
+
 fn status_text(node: &Value) -> String {
     let text = |name: &str| node[name].as_str().map_or_else(|| node[name].to_string(), str::to_owned);
     let list = |name: &str| {
         let items: Vec<&str> = node[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         items.join(", ")
     };
-    let ready = if node["ready"] == true { "up and ready" } else { "up, not ready" };
+    let ready = match (node["takes_no_part"].is_string(), &node["ready"]) {
+        (true, _) => "up, and takes no part in its cluster",
+        (false, Value::Bool(true)) => "up and ready",
+        (false, _) => "up, not ready",
+    };
     let mut out = format!(
         "'{}' is {ready} (ombak {}, pid {}, up {} s)\nHTTP: {}\nProtocol Buffers: {}\ndata: {}\nbackend: {}, {} partitions",
         text("name"),
@@ -87,6 +110,9 @@ fn status_text(node: &Value) -> String {
     );
     out.push_str(&request_memory_text(&node["request_memory"]));
     out.push_str(&cluster_text(&node["cluster"]));
+    if node["takes_no_part"].is_string() {
+        out.push_str(&format!("\nproblem: {}", no_part(node)));
+    }
     for problem in node["problems"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         out.push_str("\nproblem: ");
         out.push_str(problem);

@@ -1,7 +1,8 @@
 //! How a command prints its result: text for people, or JSON.
 //!
-//! If the reader of standard output goes away (`ombak kv list b | head`), the program ends
-//! silently.
+//! If the reader of standard output goes away (`ombak kv list b | head`), a command that prints
+//! piece by piece ends silently. A command that prints one result goes on, so that its exit code
+//! still says what it found.
 
 use super::failure::Failure;
 use serde_json::Value;
@@ -15,12 +16,18 @@ pub struct Output {
 }
 
 impl Output {
-    /// Prints a result in the requested form.
+    /// Prints the result of a command in the requested form. It is no failure if nobody reads it.
     pub fn result(self, json: &Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        if self.json { self.line(&json.to_string()) } else { self.line(&text()) }
+        if self.json { self.document(json) } else { unless_unread(self.line(&text())) }
     }
 
-    /// Prints a line: on a terminal without commands to it.
+    /// Prints the JSON document of a command. It is no failure if nobody reads it.
+    pub fn document(self, json: &Value) -> Result<(), Failure> {
+        unless_unread(self.line(&json.to_string()))
+    }
+
+    /// Prints a line: on a terminal without commands to it. The failure [`Failure::unread`] ends
+    /// the command if nobody reads it.
     pub fn line(self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         let escape = if self.json { as_json } else { as_text };
@@ -28,7 +35,24 @@ impl Output {
         written(writeln!(out, "{shown}").and_then(|()| out.flush()))
     }
 
-    /// Prints a value: unchanged, but as a line of text on a terminal.
+    /// Prints a text that takes the place of the one before, if standard output is a terminal.
+    /// Elsewhere one follows the other, with an empty line between them.
+    pub fn picture(self, text: &str) -> Result<(), Failure> {
+        /// Moves the cursor to the first line.
+        const HOME: &str = "\x1b[H";
+        /// Clears the rest of a line.
+        const REST_OF_LINE: &str = "\x1b[K\n";
+        /// Clears everything below.
+        const REST_OF_SCREEN: &str = "\x1b[J";
+        let mut out = io::stdout().lock();
+        if !out.is_terminal() {
+            return written(writeln!(out, "{text}\n").and_then(|()| out.flush()));
+        }
+        let lines = shown_text(text, as_text).replace('\n', REST_OF_LINE);
+        written(write!(out, "{HOME}{lines}{REST_OF_LINE}{REST_OF_SCREEN}").and_then(|()| out.flush()))
+    }
+
+    /// Prints a value: unchanged, but as a line of text on a terminal. It fails as a line does.
     pub fn value(self, value: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         if !out.is_terminal() {
@@ -39,13 +63,16 @@ impl Output {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever read the output has left; as other programs do, leave too")]
 fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Ok(()) => Ok(()),
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Failure::unread()),
         Err(e) => Err(Failure::new(format!("cannot write to standard output: {e}"))),
     }
+}
+
+fn unless_unread(printed: Result<(), Failure>) -> Result<(), Failure> {
+    printed.or_else(|failure| if failure == Failure::unread() { Ok(()) } else { Err(failure) })
 }
 
 /// A name as people see it. Bytes that are not printable text are escaped.

@@ -4,6 +4,7 @@ use super::admin_token::AdminToken;
 use super::args::Common;
 use super::failure::Failure;
 use super::local_config;
+use crate::config::HostPort;
 use crate::node::record::{NodeRecord, reachable};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -73,10 +74,16 @@ impl Target {
     }
 }
 
+/// The address of the node that a user named. Of a host with addresses of both kinds, it is an IPv4
+/// address: the default listeners have one.
 fn resolve(node: &str) -> Result<SocketAddr, Failure> {
     let bad = |why: &str| Failure::usage(format!("--node {node}: {why}; it must be HOST:PORT, such as 127.0.0.1:8098"));
-    let mut addresses = node.to_socket_addrs().map_err(|e| bad(&e.to_string()))?;
-    addresses.next().ok_or_else(|| bad("the name has no address"))
+    let host = HostPort::parse(node).map_err(|why| bad(&why))?;
+    let Some(name) = host.name() else { return host.address().ok_or_else(|| bad("it is no address")) };
+    let addresses: Vec<SocketAddr> =
+        (name, host.port()).to_socket_addrs().map_err(|e| bad(&format!("the name cannot be resolved: {e}")))?.collect();
+    let v4 = addresses.iter().find(|address| address.is_ipv4());
+    v4.or(addresses.first()).copied().ok_or_else(|| bad("the name has no address"))
 }
 
 #[cfg(test)]
@@ -122,7 +129,17 @@ mod tests {
 
     #[test]
     fn a_node_without_a_port_is_wrong_usage() {
-        let common = Common { node: Some("localhost".into()), ..Common::default() };
-        assert_eq!(Target::find(&common).map_err(|f| f.code), Err(2));
+        for wrong in ["localhost", "localhost:+80", "localhost:0", ":8098", "::1:8098"] {
+            let common = Common { node: Some(wrong.into()), ..Common::default() };
+            assert_eq!(Target::find(&common).map_err(|f| f.code), Err(2), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_named_by_its_host_or_its_address() {
+        for (named, found) in [("localhost:7", "127.0.0.1:7"), ("[::1]:7", "[::1]:7"), ("127.0.0.1:7", "127.0.0.1:7")] {
+            let common = Common { node: Some(named.into()), ..Common::default() };
+            assert_eq!(Target::find(&common).map(|t| t.http.to_string()), Ok(found.into()));
+        }
     }
 }

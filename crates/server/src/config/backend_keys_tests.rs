@@ -1,6 +1,7 @@
 //! Tests that each key of a backend changes the settings, or is documented to have no effect.
 
-use super::key_spec::Meaning;
+use super::key_spec::{KeySpec, Meaning};
+use super::value::Kind;
 use super::{BackendSettings, Effective, Overrides, Settings, all_keys};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -103,11 +104,20 @@ fn each_key_that_works_changes_something() {
     assert!(untried.is_empty(), "{untried:?}");
 }
 
+/// A value of a key that is not its default.
+fn another_value(spec: &KeySpec) -> &'static str {
+    let words: &'static [&'static str] = if let Kind::Choice(words) = spec.kind { words } else { &[] };
+    let default = spec.default.and_then(|text| spec.kind.parse(text).ok());
+    let mut values = words.iter().copied().chain(["on", "off", "7", "8", "7MB", "7s"]);
+    let another = values.find(|text| spec.kind.parse(text).is_ok_and(|value| Some(value) != default));
+    another.expect(spec.name)
+}
+
 #[test]
 fn each_key_without_effect_says_why() {
     for spec in all_keys().filter(|spec| FAMILIES.iter().any(|family| spec.name.starts_with(family))) {
         let (Meaning::NoEffect(why) | Meaning::NotSupportedYet(why)) = spec.meaning else { continue };
-        let value = spec.default.unwrap_or("/x");
+        let value = another_value(spec);
         for key in [spec.name.to_owned(), format!("multi_backend.a.{}", spec.name)] {
             let warnings = effective(&format!("{key} = {value}")).warnings;
             let said = warnings.iter().map(ToString::to_string).collect::<String>();

@@ -5,6 +5,7 @@ use super::file::{self, Assignment};
 use super::key_spec::KeySpec;
 use super::keys;
 use super::problem::{Place, Problem};
+use super::vain::{self, Vain};
 use super::value::{Kind, Value};
 use ombak_types::suggest::nearest;
 use std::collections::HashMap;
@@ -16,6 +17,9 @@ use std::path::Path;
 /// line.
 const NOT_OVERRIDES: [&str; 4] = ["OMBAK_CONFIG", "OMBAK_DATA", "OMBAK_NODE", "OMBAK_ADMIN_TOKEN"];
 const ENVIRONMENT_PREFIX: &str = "OMBAK_";
+
+/// The name of Riak's second configuration file, which has Erlang terms.
+const ADVANCED: &str = "advanced.config";
 
 /// How many keys deep a reference `$(key)` inside a value may lead.
 const REFERENCES_MAX: usize = 8;
@@ -72,6 +76,7 @@ pub struct Effective {
     settings: Vec<Setting>,
     /// Accepted settings that deserve a warning.
     pub warnings: Vec<Problem>,
+    vain: Vec<Vain>,
 }
 
 struct Given {
@@ -88,7 +93,9 @@ impl Effective {
             None => None,
             Some(path) => Some((path, read(path).map_err(|p| vec![p])?)),
         };
-        Self::merge(text.as_ref().map(|(path, text)| (*path, text.as_str())), overrides)
+        let mut merged = Self::merge(text.as_ref().map(|(path, text)| (*path, text.as_str())), overrides)?;
+        merged.warnings.extend(path.and_then(advanced_config_beside));
+        Ok(merged)
     }
 
     /// Merges all sources, for a file whose text has been read already.
@@ -102,8 +109,10 @@ impl Effective {
             collected.take(key, value, Origin::CommandLine, Place::CommandLine(option));
         }
         let settings = collected.settings();
+        let vain = vain::without_features_that_are_off(collected.asking_in_vain(&settings));
+        collected.warnings.extend(vain::warnings(&vain));
         if collected.errors.is_empty() {
-            Ok(Self { settings, warnings: collected.warnings })
+            Ok(Self { settings, warnings: collected.warnings, vain })
         } else {
             Err(collected.errors)
         }
@@ -129,6 +138,11 @@ impl Effective {
         self.settings.iter().filter(move |s| s.spec.name == pattern)
     }
 
+    /// The settings that ask for something and have no effect.
+    pub(super) fn vain(&self) -> &[Vain] {
+        &self.vain
+    }
+
     /// The keys to show to people: every key that works and has a value, and every key that
     /// somebody set.
     pub fn shown(&self) -> impl Iterator<Item = &Setting> {
@@ -147,6 +161,26 @@ fn read(path: &Path) -> Result<String, Problem> {
         return Err(unreadable(format!("it is larger than {} bytes; is it a configuration?", file::FILE_BYTES_MAX)));
     }
     String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text".into()))
+}
+
+/// The warning about Riak's second configuration file, if it lies beside this one and sets
+/// something.
+fn advanced_config_beside(path: &Path) -> Option<Problem> {
+    let advanced = path.with_file_name(ADVANCED);
+    if !advanced.is_file() {
+        return None;
+    }
+    let text = read(&advanced).unwrap_or_else(|_| "?".into());
+    let terms: String =
+        text.lines().filter_map(|line| line.split('%').next()).flat_map(str::split_whitespace).collect();
+    let sets_nothing = ["", "[].", "[]"].contains(&terms.as_str());
+    (!sets_nothing).then(|| {
+        Problem::whole(format!(
+            "{} is not read: Ombak has no {ADVANCED}; 'ombak config example' shows what {} can set",
+            advanced.display(),
+            path.display()
+        ))
+    })
 }
 
 #[derive(Default)]
@@ -197,9 +231,6 @@ impl Collected {
             self.errors.push(Problem::at(place, unknown_key(key)));
             return;
         };
-        if let Some(warning) = spec.warning() {
-            self.warnings.push(Problem::at(place.clone(), format!("{key} {warning}")));
-        }
         if spec.name != key && !self.given.contains_key(key) {
             self.order.push(key.to_owned());
         }
@@ -256,6 +287,20 @@ impl Collected {
             Ok(value) => settings.push(Setting { key: key.to_owned(), spec, value, origin }),
             Err(what) => self.errors.push(Problem::at(place, what)),
         }
+    }
+
+    /// The settings without effect that somebody gave another value than the default.
+    fn asking_in_vain(&self, settings: &[Setting]) -> Vec<Vain> {
+        let default = |spec: &KeySpec| spec.kind.parse(&self.resolve(spec.default?, REFERENCES_MAX).ok()?).ok();
+        let asks = |setting: &&Setting| {
+            let is_blank = matches!(&setting.value, Some(Value::Text(text)) if text.trim().is_empty());
+            setting.spec.reason().is_some() && !is_blank && setting.value != default(setting.spec)
+        };
+        let vain = |setting: &Setting| {
+            let place = self.given.get(&setting.key)?.place.clone();
+            Some(Vain { key: setting.key.clone(), spec: setting.spec, place })
+        };
+        settings.iter().filter(asks).filter_map(vain).collect()
     }
 
     /// Replaces each `$(key)` by the value of that key.
@@ -360,11 +405,25 @@ mod tests {
 
     #[test]
     fn keys_without_effect_are_accepted_with_the_reason() {
-        let e = merge("distributed_cookie = x\nanti_entropy = active\nleveldb.threads = 71", &[]).expect("valid");
+        let e = merge("distributed_cookie = x\nanti_entropy = active\nleveldb.threads = 7", &[]).expect("valid");
         let texts: Vec<String> = e.warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(texts[0], "x.conf:1: distributed_cookie has no effect: there is no Erlang virtual machine here");
+        assert_eq!(texts[2], "x.conf:1: distributed_cookie has no effect: there is no Erlang virtual machine here");
         assert!(texts[1].contains("anti_entropy has no effect: this version does not have"), "{texts:?}");
         assert_eq!(texts.len(), 3);
+    }
+
+    #[test]
+    fn a_second_file_of_riak_that_is_not_read_is_named() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let (file, advanced) = (dir.path().join("riak.conf"), dir.path().join(ADVANCED));
+        std::fs::write(&file, "ring_size = 8").expect("write");
+        let warnings = || Effective::load(Some(&file), &Overrides::default()).expect("valid").warnings;
+        assert!(warnings().is_empty());
+        std::fs::write(&advanced, "%% nothing\n[\n].\n").expect("write");
+        assert!(warnings().is_empty(), "it sets nothing");
+        std::fs::write(&advanced, "[{riak_kv, [{delete_mode, keep}]}].").expect("write");
+        let named = warnings();
+        assert!(named.len() == 1 && named[0].what.starts_with(&format!("{} is not read", advanced.display())));
     }
 
     #[test]

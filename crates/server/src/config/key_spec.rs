@@ -93,15 +93,18 @@ impl KeySpec {
         filled.collect::<Vec<_>>().join(".")
     }
 
-    /// The warning for somebody who sets a key without effect; `None` if the key works.
-    pub fn warning(&self) -> Option<String> {
+    /// Why the key has no effect; `None` if it works.
+    pub fn reason(&self) -> Option<String> {
         match self.meaning {
             Meaning::Works => None,
-            Meaning::NoEffect(why) => Some(format!("has no effect: {why}")),
-            Meaning::NotSupportedYet(feature) => {
-                Some(format!("has no effect: this version does not have {feature} yet"))
-            }
+            Meaning::NoEffect(why) => Some(why.to_owned()),
+            Meaning::NotSupportedYet(feature) => Some(format!("this version does not have {feature} yet")),
         }
+    }
+
+    /// The note for somebody who reads about a key without effect; `None` if the key works.
+    pub fn warning(&self) -> Option<String> {
+        self.reason().map(|why| format!("has no effect: {why}"))
     }
 }
 

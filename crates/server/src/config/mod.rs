@@ -5,12 +5,16 @@
 //! and command line ([`Effective`]); and the typed settings that a node is built from
 //! ([`Settings`]).
 //!
-//! What it is not: nothing here opens a socket or a store. There are no includes and no
-//! advanced.config.
+//! What it is not: nothing here opens a socket or a store, or resolves a name. There are no
+//! includes and no advanced.config.
 //!
 //! Invariants:
 //! * A key that is not in the registry is an error in a file and on the command line.
-//! * A key without effect always causes a warning if it is set.
+//! * A key without effect causes a warning if it asks for something ([`vain`]): one line for each
+//!   reason. A key that has its default value, or belongs to a feature that is off, asks for
+//!   nothing.
+//! * A configuration that asks for security which does not exist is refused, unless a key accepts
+//!   that.
 //! * Every default is a valid value of its key.
 
 mod backend;
@@ -19,23 +23,28 @@ mod backend_keys_tests;
 mod effective;
 mod file;
 mod functions;
+mod host_port;
 mod key_spec;
 mod keys;
 mod ledger_memory;
 mod machine;
+mod peers;
 mod problem;
 mod reader;
 mod request_memory;
 mod settings;
 mod stores;
+mod vain;
 mod value;
 
 pub use backend::{BackendSettings, DiskSettings, MultiSettings};
 pub use effective::{Effective, Origin, Overrides, Setting, unknown_key};
 pub use functions::FunctionSettings;
+pub use host_port::HostPort;
 pub use key_spec::{KeySpec, Meaning};
 pub(crate) use keys::SINGLE_BACKENDS;
 pub use keys::{all as all_keys, find as find_key};
+pub use peers::CERTIFICATE_KEYS;
 pub use problem::Problem;
-pub use settings::{CERTIFICATE_KEYS, Listen, LogSettings, Settings, log_level};
+pub use settings::{Listen, LogSettings, Settings, log_level, slow_request};
 pub use value::{Kind, Value};

@@ -3,9 +3,12 @@
 use super::backend::BackendSettings;
 use super::effective::Effective;
 use super::functions::FunctionSettings;
+use super::host_port::HostPort;
+use super::peers::{PeerListen, peer_certificates, peer_listener, peer_request_lifetime, peer_secret_file, peers};
 use super::problem::Problem;
 use super::reader::{Reader, mismatch};
 use super::request_memory::request_memory_bytes;
+use super::vain;
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_cluster::{Detection, Speaks};
@@ -52,10 +55,10 @@ pub struct Settings {
     pub ring_size: u32,
     pub http: Vec<Listen>,
     pub pb: Vec<Listen>,
-    pub peer: Option<Listen>,
-    pub peer_advertised: Option<SocketAddr>,
+    pub peer: Option<PeerListen>,
+    pub peer_advertised: Option<HostPort>,
     /// Where the nodes listen that this one asks before it serves, if it is new.
-    pub peers: Vec<SocketAddr>,
+    pub peers: Vec<HostPort>,
     /// `None` if certificates alone decide who is let in.
     pub peer_secret_file: Option<PathBuf>,
     pub peer_certificates: Option<CertificateFiles>,
@@ -86,6 +89,8 @@ pub struct Settings {
     pub limits: ObjectLimits,
     pub delete_mode: DeleteMode,
     pub queries: QueryConfig,
+    /// From how long on a request is logged as slow.
+    pub slow_request: Option<Duration>,
     pub default_props: PropMap,
     pub functions: FunctionSettings,
     pub backend: BackendSettings,
@@ -96,7 +101,8 @@ impl Settings {
     /// Converts the values in force, and checks rules that concern several keys together.
     pub fn new(from: &Effective) -> Result<Self, Vec<Problem>> {
         let settings = Self::typed(&Reader::new(from)).map_err(|p| vec![p])?;
-        let problems = settings.contradictions();
+        let mut problems = vain::refusals(from);
+        problems.extend(settings.contradictions());
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     }
 
@@ -110,7 +116,7 @@ impl Settings {
             pb: from.listeners("listener.protobuf.$name")?,
             peer: peer_listener(from)?,
             peer_advertised: match from.optional("cluster.advertised_address") {
-                Some(Value::Address(address)) => Some(*address),
+                Some(Value::Host(address)) => Some(address.clone()),
                 _ => None,
             },
             peers: peers(from)?,
@@ -163,6 +169,7 @@ impl Settings {
                 shows_tombstones: from.flag("dollarkey_readtombs")?,
                 logs: from.flag("log_index_fsm")?,
             },
+            slow_request: slow_request(from.optional("log.slow_request")),
             default_props: default_props(from)?,
             functions: FunctionSettings::of_node(from)?,
             backend: BackendSettings::of_node(from)?,
@@ -178,19 +185,28 @@ impl Settings {
 
     fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let listeners: Vec<&Listen> = self.http.iter().chain(&self.pb).chain(&self.peer).collect();
-        for (i, a) in listeners.iter().enumerate() {
-            if let Some(b) = listeners[..i].iter().find(|b| b.address == a.address && a.address.port() != 0) {
-                problems.push(Problem::whole(format!("{} and {} are both {}", b.key, a.key, a.address)));
+        let for_clients = self.http.iter().chain(&self.pb).map(|on| (&on.key, on.address));
+        let peer = self.peer.as_ref().and_then(|peer| Some((&peer.key, peer.on.address()?)));
+        let listeners: Vec<(&String, SocketAddr)> = for_clients.chain(peer).collect();
+        for (i, (key, address)) in listeners.iter().enumerate() {
+            if let Some((other, _)) = listeners[..i].iter().find(|(_, other)| other == address && address.port() != 0) {
+                problems.push(Problem::whole(format!("{other} and {key} are both {address}")));
             }
         }
-        if let Some(peer) = &self.peer
-            && peer.address.ip().is_unspecified()
+        if let Some((key, address)) = peer.filter(|(_, address)| address.ip().is_unspecified())
             && self.peer_advertised.is_none()
         {
             problems.push(Problem::whole(format!(
-                "{} = {} serves all addresses: set cluster.advertised_address to the one at which other nodes reach it",
-                peer.key, peer.address
+                "{key} = {address} serves all addresses: set cluster.advertised_address to the one at which other nodes \
+                 reach it"
+            )));
+        }
+        if let Some(advertised) = self.peer_advertised.as_ref().and_then(HostPort::address)
+            && advertised.ip().is_unspecified()
+        {
+            problems.push(Problem::whole(format!(
+                "cluster.advertised_address = {advertised} is no address of one node: name the one at which other nodes \
+                 reach this one"
             )));
         }
         if self.backup_dir.starts_with(&self.data_dir) {
@@ -213,68 +229,6 @@ fn detection(from: &Reader<'_>) -> Result<Detection, Problem> {
     let stall = from.duration("cluster.request_stall_time")?;
     Detection::with_times(period, suspicion, stall)
         .map_err(|why| Problem::whole(format!("the times cluster.* of failure detection do not fit: {why}")))
-}
-
-/// The keys of the files with certificates for other nodes.
-pub const CERTIFICATE_KEYS: [&str; 3] = ["cluster.ssl.certfile", "cluster.ssl.keyfile", "cluster.ssl.cacertfile"];
-
-/// The files with certificates for other nodes: all of them, or none.
-fn peer_certificates(from: &Reader<'_>) -> Result<Option<CertificateFiles>, Problem> {
-    let missing: Vec<&str> = CERTIFICATE_KEYS.into_iter().filter(|key| from.optional(key).is_none()).collect();
-    match missing.as_slice() {
-        [] => {
-            let [certificate, key, authorities] = CERTIFICATE_KEYS.map(|key| from.text(key).map(PathBuf::from));
-            Ok(Some(CertificateFiles { certificate: certificate?, key: key?, authorities: authorities? }))
-        }
-        all if all.len() == CERTIFICATE_KEYS.len() => Ok(None),
-        some => Err(Problem::whole(format!(
-            "{} has no value: TLS between nodes needs all of {}",
-            some.join(" and "),
-            CERTIFICATE_KEYS.join(", ")
-        ))),
-    }
-}
-
-/// The addresses of other nodes, of which a new node asks whether their cluster knows it.
-fn peers(from: &Reader<'_>) -> Result<Vec<SocketAddr>, Problem> {
-    let address =
-        |word: String| word.parse().map_err(|_| Problem::whole(format!("cluster.peers: '{word}' is not an address")));
-    from.words("cluster.peers")?.into_iter().map(address).collect()
-}
-
-/// The file with the secret of the cluster. With certificates there is none unless it was asked
-/// for: each node would make a secret of its own.
-fn peer_secret_file(from: &Reader<'_>) -> Result<Option<PathBuf>, Problem> {
-    const KEY: &str = "cluster.secret_file";
-    let is_set = from.effective().setting(KEY).is_some_and(|setting| setting.origin != super::Origin::Default);
-    if !is_set && peer_certificates(from)?.is_some() {
-        return Ok(None);
-    }
-    Ok(Some(from.text(KEY)?.into()))
-}
-
-/// How old a request between nodes may become.
-fn peer_request_lifetime(from: &Reader<'_>) -> Result<Duration, Problem> {
-    const KEY: &str = "cluster.request_lifetime";
-    let lifetime = from.duration(KEY)?;
-    if lifetime < Duration::from_secs(1) {
-        return Err(Problem::whole(format!(
-            "{KEY} must be at least 1s: clocks of nodes are compared over the network"
-        )));
-    }
-    Ok(lifetime)
-}
-
-/// The listener for other nodes. A node has at most one address for them.
-fn peer_listener(from: &Reader<'_>) -> Result<Option<Listen>, Problem> {
-    let mut listeners = from.listeners("listener.peer.$name")?.into_iter();
-    match (listeners.next(), listeners.next()) {
-        (Some(first), Some(second)) => Err(Problem::whole(format!(
-            "{} and {} are set: a node has at most one listener for other nodes",
-            first.key, second.key
-        ))),
-        (listener, _) => Ok(listener),
-    }
 }
 
 fn jobs(from: &Reader<'_>) -> Result<JobSwitches, Problem> {
@@ -317,6 +271,14 @@ fn default_props(from: &Reader<'_>) -> Result<PropMap, Problem> {
 fn hooks(text: &str) -> serde_json::Value {
     let hook = |hook: &str| hook.split_once(':').map(|(module, function)| json!({"mod": module, "fun": function}));
     text.split_whitespace().filter_map(hook).collect()
+}
+
+/// From how long on a request is slow, as a value of `log.slow_request` says; `None`: never.
+pub fn slow_request(value: Option<&Value>) -> Option<Duration> {
+    match value {
+        Some(Value::Duration(limit)) => Some(*limit).filter(|limit| !limit.is_zero()),
+        _ => None,
+    }
 }
 
 /// The log level that a word for `logger.level` stands for.
@@ -363,7 +325,7 @@ mod tests {
         let s = settings(
             "delete_mode = keep\n\
              buckets.default.n_val = 5\nbuckets.default.w = all\nbuckets.default.merge_strategy = 2\n\
-             buckets.default.allow_mult = true\nbuckets.default.precommit = a:b c:d\n\
+             buckets.default.allow_mult = true\nbuckets.default.postcommit = a:b c:d\n\
              cluster.job.riak_kv.list_keys = disabled\nlogger.level = warning\n\
              transfer_limit = 0\nhandoff.inbound = off\nhandoff.bytes_per_second = 5MB\n\
              handoff.hinted_bytes_max = 1GB\nread_repair_log = on\n\
@@ -383,7 +345,7 @@ mod tests {
         assert_eq!((s.transfer, s.without_majority, s.read_repair.log), (transfer, WithoutMajority::ApiOnly, true));
         assert_eq!((s.speaks, settings("").expect("defaults").speaks), (Speaks::Version1, Speaks::Everything));
         let expected = json!({"n_val": 5, "w": "all", "allow_mult": true, "dvv_enabled": true,
-            "precommit": [{"mod": "a", "fun": "b"}, {"mod": "c", "fun": "d"}]});
+            "postcommit": [{"mod": "a", "fun": "b"}, {"mod": "c", "fun": "d"}]});
         assert_eq!(serde_json::Value::Object(s.default_props), expected);
     }
 
@@ -435,5 +397,25 @@ mod tests {
         let problems = settings("platform_data_dir = /d\nplatform_backup_dir = /d/backups").expect_err("inside");
         assert!(problems[0].to_string().starts_with("platform_backup_dir lies in platform_data_dir"), "{problems:?}");
         assert!(settings("listener.http.a = 127.0.0.1:0\nlistener.protobuf.b = 127.0.0.1:0").is_ok());
+        let problems = settings("listener.http.a = 127.0.0.1:5\nlistener.peer.b = 127.0.0.1:5").expect_err("clash");
+        assert_eq!(problems[0].to_string(), "listener.http.a and listener.peer.b are both 127.0.0.1:5");
+        for nowhere in ["listener.peer.b = 0.0.0.0:5", "cluster.advertised_address = 0.0.0.0:5"] {
+            assert_eq!(settings(nowhere).expect_err("nobody can connect to that").len(), 1, "{nowhere}");
+        }
+    }
+
+    #[test]
+    fn addresses_between_nodes_may_have_names() {
+        let s = settings(
+            "listener.peer.a = node-1.example:8099\ncluster.advertised_address = 10.0.0.1:8099\n\
+             cluster.peers = node-1.example:8099 [::1]:8099",
+        );
+        let s = s.expect("valid");
+        assert_eq!(
+            s.peer.map(|peer| (peer.key, peer.on.to_string())),
+            Some(("listener.peer.a".into(), "node-1.example:8099".into()))
+        );
+        assert_eq!(s.peer_advertised.and_then(|at| at.address()), "10.0.0.1:8099".parse().ok());
+        assert_eq!(s.peers.iter().map(HostPort::to_string).collect::<Vec<_>>(), ["node-1.example:8099", "[::1]:8099"]);
     }
 }

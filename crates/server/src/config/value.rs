@@ -1,5 +1,6 @@
 //! The value syntax of riak.conf: which values a key may have.
 
+use super::host_port::HostPort;
 use ombak_api::http::parse_origin;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -30,6 +31,10 @@ pub enum Kind {
     DurationOr(&'static str),
     /// `IP:PORT`.
     Address,
+    /// `HOST:PORT` to listen on: the host is a name or an IP address, and port 0 is any free port.
+    HostToListen,
+    /// `HOST:PORT` that other nodes connect to.
+    Host,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// One of the words of the first list. The second list has words of Riak that are refused, each
@@ -48,8 +53,8 @@ pub enum Kind {
     Origins,
     /// Host names or addresses without a port, separated by whitespace.
     HostNames,
-    /// `IP:PORT`, several separated by whitespace.
-    Addresses,
+    /// `HOST:PORT` of other nodes, several separated by whitespace.
+    Hosts,
 }
 
 /// A value that has been parsed.
@@ -67,6 +72,8 @@ pub enum Value {
     Duration(Duration),
     /// An address to listen on or connect to.
     Address(SocketAddr),
+    /// The same, by the name of its host or by its IP address.
+    Host(HostPort),
 }
 
 impl Kind {
@@ -92,6 +99,8 @@ impl Kind {
                 .parse()
                 .map(Value::Address)
                 .map_err(|_| "must be IP:PORT, such as 127.0.0.1:8098 or [::1]:8098".to_owned()),
+            Self::HostToListen => HostPort::parse_to_listen(text).map(Value::Host),
+            Self::Host => HostPort::parse(text).map(Value::Host),
             Self::Choice(words) => choice(text, words),
             Self::ChoiceWithRefused(words, refused) => match refused.iter().find(|(word, _)| *word == text) {
                 Some((_, why)) => Err((*why).to_owned()),
@@ -108,8 +117,10 @@ impl Kind {
             Self::BackendPrefixes => backend_prefixes(text).map(|_| Value::Text(text.to_owned())),
             Self::Origins => words(text, |word| parse_origin(word).is_some())
                 .map_err(|word| format!("'{word}' is not an origin: it must be SCHEME://HOST or SCHEME://HOST:PORT")),
-            Self::Addresses => words(text, |word| word.parse::<SocketAddr>().is_ok())
-                .map_err(|word| format!("'{word}' is not an address: it must be IP:PORT")),
+            Self::Hosts => {
+                let wrong = text.split_whitespace().find_map(|word| Some((word, HostPort::parse(word).err()?)));
+                wrong.map_or_else(|| Ok(Value::Text(text.to_owned())), |(word, why)| Err(format!("'{word}': {why}")))
+            }
             Self::HostNames => words(text, is_host_name)
                 .map_err(|word| format!("'{word}' is not a host name: it must be a name or an address without a port")),
         }
@@ -130,13 +141,14 @@ impl Kind {
             Self::Duration => "a time, such as 500ms, 10s, 3m, 1h, 1d or 1w".into(),
             Self::DurationOr(none) => format!("a time, such as 500ms, 10s, 3m, 1h, 1d or 1w; or {none}"),
             Self::Address => "IP:PORT".into(),
+            Self::Host | Self::HostToListen => "HOST:PORT; HOST is a name or an IP address".into(),
             Self::Choice(words) | Self::ChoiceWithRefused(words, _) => format!("one of {}", words.join(", ")),
             Self::Quorum => "a whole number, one, quorum or all".into(),
             Self::DeleteMode => "keep, immediate or a time (a bare number is milliseconds)".into(),
             Self::Hooks => "module:function, several separated by blanks".into(),
             Self::BackendPrefixes => "PREFIX=NAME, several separated by blanks".into(),
             Self::Origins => "SCHEME://HOST[:PORT], several separated by blanks".into(),
-            Self::Addresses => "IP:PORT, several separated by blanks".into(),
+            Self::Hosts => "HOST:PORT, several separated by blanks; HOST is a name or an IP address".into(),
             Self::HostNames => "a host name, several separated by blanks".into(),
         }
     }
@@ -152,6 +164,7 @@ impl fmt::Display for Value {
             Self::Bytes(bytes) => write_bytes(*bytes, f),
             Self::Duration(d) => write_duration(*d, f),
             Self::Address(address) => write!(f, "{address}"),
+            Self::Host(address) => write!(f, "{address}"),
         }
     }
 }
@@ -390,7 +403,9 @@ mod tests {
             (Kind::BackendPrefixes, "0b:=blocks %00=other"),
             (Kind::Origins, "https://a.example http://b:81"),
             (Kind::HostNames, "db.example riak1 ::1"),
-            (Kind::Addresses, "10.0.0.1:8099 [::1]:8099"),
+            (Kind::Hosts, "10.0.0.1:8099 [::1]:8099 node-1.example:8099"),
+            (Kind::Host, "node-1.example:8099"),
+            (Kind::HostToListen, "127.0.0.1:0"),
             (Kind::ByteSize, "10MB"),
             (Kind::Flag, "enabled"),
             (Kind::Address, "[::1]:8098"),
@@ -412,6 +427,13 @@ mod tests {
             let why = Kind::HostNames.parse(&format!("ok {bad}"));
             assert!(why.is_err_and(|why| why.starts_with(&format!("'{bad}' is not a host name"))), "{bad}");
         }
+    }
+
+    #[test]
+    fn of_several_hosts_the_wrong_one_is_named() {
+        let why = Kind::Hosts.parse("10.0.0.1:8099 db:+80").expect_err("no port");
+        assert!(why.starts_with("'db:+80': must be HOST:PORT") && why.contains("'+80' is not a port"), "{why}");
+        assert!(Kind::Hosts.parse("db:0").is_err() && Kind::Host.parse("127.0.0.1:0").is_err());
     }
 
     #[test]

@@ -146,7 +146,8 @@ impl Conversion {
         bar: &ProgressBar,
         interrupted: &AtomicBool,
     ) -> Result<bool, String> {
-        let (from, to) = (open_one(&self.from, kept)?, open_one(to, InventoryConfig::default())?);
+        let open = |backend, inventory| open_one(backend, inventory).map_err(|e| e.to_string());
+        let (from, to) = (open(&self.from, kept)?, open(to, InventoryConfig::default())?);
         for partition in partitions {
             let mut observe = |copied: u64| {
                 bar.inc(copied);

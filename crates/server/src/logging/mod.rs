@@ -4,12 +4,20 @@
 //! The number of lines that clients can cause is bounded ([`rate_limit`]). While the process runs,
 //! the log level can be changed, and the file can be reopened for external programs that rotate
 //! logs.
+//!
+//! Lines have the names of nodes in place of their numbers ([`named`]). What the metadata's library
+//! says in ordinary life is no warning ([`raft_messages`]).
 
+mod named;
+mod raft_messages;
 mod rate_limit;
 mod rotate;
 
 use crate::config::LogSettings;
+use named::Named;
+use ombak_cluster::NodeNames;
 use parking_lot::Mutex;
+use raft_messages::RaftMessages;
 use rate_limit::{RateLimit, RateLimitLayer};
 use rotate::RotatingFile;
 use std::io::{self, IsTerminal, Write};
@@ -31,6 +39,7 @@ pub struct Log {
     file: LogFile,
     set_levels: Arc<[SetLevel]>,
     limit: Arc<RateLimit>,
+    names: Arc<NodeNames>,
 }
 
 /// Sets the level of one output of the log, or of the rate limit.
@@ -53,27 +62,32 @@ impl Write for LogFile {
 
 /// Starts writing all messages of this process as the settings say. This can be done once per
 /// process.
-pub fn start(settings: &LogSettings) -> Result<Log, String> {
-    let file = open(settings)
-        .map_err(|e| format!("cannot write the log {}: {e}; set logger.file elsewhere", settings.file.display()))?;
+pub fn start(settings: &LogSettings) -> io::Result<Log> {
+    let file = open(settings).map_err(|e| {
+        let text = format!("cannot write the log {}: {e}; set logger.file elsewhere", settings.file.display());
+        io::Error::new(e.kind(), text)
+    })?;
     let file = LogFile(Arc::new(Mutex::new(file)));
     let (filter_of_file, handle_of_file) = reload::Layer::new(filter(settings.level));
     let (operator_filter, operator_handle) = reload::Layer::new(filter(settings.level));
     // Without a filter of its own, the rate limit would also count lines that no output shows.
     let (filter_of_limit, handle_of_limit) = reload::Layer::new(filter(settings.level));
+    let (filter_of_raft, handle_of_raft) = reload::Layer::new(filter(settings.level));
     let mut set_levels: Vec<SetLevel> = vec![
         Box::new(move |level| handle_of_file.reload(filter(level))),
         Box::new(move |level| handle_of_limit.reload(filter(level))),
+        Box::new(move |level| handle_of_raft.reload(filter(level))),
     ];
     if settings.to_stderr {
         set_levels.push(Box::new(move |level| operator_handle.reload(filter(level))));
     }
-    let writer = file.clone();
+    let names = Arc::<NodeNames>::default();
+    let (writer, names_of_file, names_of_people) = (file.clone(), names.clone(), names.clone());
     let to_file = fmt::layer()
         .json()
         .flatten_event(true)
         .log_internal_errors(false)
-        .with_writer(move || writer.clone())
+        .with_writer(move || Named { names: names_of_file.clone(), to: writer.clone() })
         .with_filter(filter_of_file);
     let to_people = fmt::layer()
         .with_target(false)
@@ -81,16 +95,19 @@ pub fn start(settings: &LogSettings) -> Result<Log, String> {
         // end the thread.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
-        .with_writer(io::stderr)
+        .with_writer(move || Named { names: names_of_people.clone(), to: io::stderr() })
         .with_filter(operator_filter);
     let limit = Arc::<RateLimit>::default();
     tracing_subscriber::registry()
         .with(to_file)
         .with(settings.to_stderr.then_some(to_people))
         .with(RateLimitLayer(Arc::clone(&limit)).with_filter(filter_of_limit))
+        // The last layer sees an event first. It writes ordinary messages anew, and these pass the
+        // rate limit.
+        .with(RaftMessages.with_filter(filter_of_raft))
         .try_init()
-        .map_err(|e| e.to_string())?;
-    Ok(Log { file, set_levels: set_levels.into(), limit })
+        .map_err(io::Error::other)?;
+    Ok(Log { file, set_levels: set_levels.into(), limit, names })
 }
 
 impl Log {
@@ -102,6 +119,12 @@ impl Log {
     /// Sets the least severe level that is written.
     pub fn set_level(&self, level: LevelFilter) -> Result<(), String> {
         self.set_levels.iter().try_for_each(|set| set(level)).map_err(|e| e.to_string())
+    }
+
+    /// The names that lines have in place of the numbers of nodes. The node adds those that it
+    /// learns.
+    pub fn names(&self) -> Arc<NodeNames> {
+        self.names.clone()
     }
 
     /// Starts to bound the lines that clients can cause, and regularly reports the lines that were

@@ -2,16 +2,21 @@
 
 use super::cluster_text::{member_text, quoted, ring_text, status_text, with_text};
 use super::settlement_text::settlement_answer;
-use super::{handoff_summary, partition_admin, transfer_admin};
+use super::{cluster_warnings, handoff_summary, names, partition_admin, transfer_admin};
+use crate::config::HostPort;
 use ombak_api::admin::{AdminError, ClusterAdmin, ClusterCommand};
-use ombak_cluster::{ClusterError, Losses, MemberChange, MemberNode, RingReady};
+use ombak_cluster::{ClusterError, Losses, MemberChange, MemberNode, RingReady, Staging, TransferChange};
 use ombak_runtime::BoxFuture;
 use serde_json::{Value, json};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 /// What a command that would destroy data asks of the operator.
 const ACCEPT_LOSS: &str = "If members that have the data can come back, start them, wait until 'ombak admin cluster \
                            settled' names nothing but the members to be removed, and plan again.\nTo destroy it nevertheless: 'ombak admin cluster commit --accept-loss'.";
+
+/// How long a command tries one of several addresses of a host.
+const TRY_MAX: Duration = Duration::from_secs(2);
 
 /// Carries out commands on a member.
 pub struct MemberAdmin(pub MemberNode);
@@ -59,19 +64,43 @@ impl ClusterAdmin for MemberAdmin {
                 ClusterCommand::Status => Ok(with_text(&member.facts().await, status_text)),
                 ClusterCommand::MemberStatus => Ok(with_text(&member.facts().await, member_text)),
                 ClusterCommand::RingStatus => Ok(with_text(&member.facts().await, ring_text)),
-                ClusterCommand::RingReady => Ok(ring_ready(&member.ring_ready().await)),
-                ClusterCommand::Settled => Ok(settlement_answer(&member.settlement().await)),
-                ClusterCommand::Partitions => Ok(partition_admin::partitions(&member).await),
-                ClusterCommand::Transfers => Ok(transfer_admin::transfers(&member).await),
-                ClusterCommand::Handoff => Ok(transfer_admin::handoff(&member).await),
-                ClusterCommand::HandoffSummary => Ok(handoff_summary::summary(&member).await),
-                ClusterCommand::HandoffDetails => Ok(transfer_admin::details(&member).await),
-                ClusterCommand::SetHandoff { direction, enabled, members } => {
-                    transfer_admin::set_handoff(&member, direction, enabled, members).await
+                ClusterCommand::RingReady => match member.removed() {
+                    Some(removed) => Ok(json!({"ring_ready": false, "text": format!("FALSE {removed}")})),
+                    None => Ok(ring_ready(&member.ring_ready().await)),
+                },
+                ClusterCommand::Settled => {
+                    let mut answer = settlement_answer(&member.settlement().await);
+                    if let Some(removed) = member.removed() {
+                        (answer["settled"], answer["text"]) = (json!(false), json!(format!("FALSE {removed}")));
+                    }
+                    Ok(answer)
                 }
-                ClusterCommand::TransferLimit => Ok(transfer_admin::transfer_limit(&member).await),
+                ClusterCommand::Partitions => {
+                    let members = member.transfers().await;
+                    Ok(partition_admin::partitions(&member.kv().ring(), &members, member.kv().node_name()))
+                }
+                ClusterCommand::Transfers => {
+                    let (members, change) = (member.transfers().await, member.ring_change().await);
+                    Ok(transfer_admin::transfers(&members, change.as_ref()))
+                }
+                ClusterCommand::Handoff => Ok(transfer_admin::handoff(&member.transfers().await)),
+                ClusterCommand::HandoffSummary => {
+                    Ok(handoff_summary::summary(&member.transfers().await, &member.changing_homes()))
+                }
+                ClusterCommand::HandoffDetails => {
+                    Ok(transfer_admin::details(&member.transfers().await, member.kv().node_name()))
+                }
+                ClusterCommand::SetHandoff { direction, enabled, members } => {
+                    let change = transfer_admin::handoff_change(direction, enabled);
+                    let changed = transfer_admin::change_transfers(&member, members.clone(), change).await?;
+                    Ok(transfer_admin::handoff_was_set(&changed, &members))
+                }
+                ClusterCommand::TransferLimit => Ok(transfer_admin::limits(&member.transfers().await)),
                 ClusterCommand::SetTransferLimit { limit, bytes_per_second, members } => {
-                    transfer_admin::set_transfer_limit(&member, limit, bytes_per_second, members).await
+                    let change =
+                        TransferChange { transfer_limit: limit, bytes_per_second, ..TransferChange::default() };
+                    let changed = transfer_admin::change_transfers(&member, members.clone(), change).await?;
+                    Ok(transfer_admin::limit_was_set(&changed, &members, limit))
                 }
             }
         })
@@ -98,21 +127,20 @@ pub(super) fn refused(error: ClusterError) -> AdminError {
 }
 
 async fn join(member: &MemberNode, to: &str) -> Result<Value, AdminError> {
-    let address = resolve(to).await?;
+    let address = resolve(member, to).await?;
     let other = member.join(address).await.map_err(refused)?;
     // The operator's next request may go through this node.
     member.wait_for_all_members_up().await;
     let me = member.kv().node_name();
-    Ok(json!({
-        "node": me,
-        "joins": other,
-        "text": format!("Success: staged join request for '{me}' to '{other}'"),
-    }))
+    let warnings = cluster_warnings::of_members(member).await;
+    let text = format!("Success: staged join request for '{me}' to '{other}'");
+    let text = std::iter::once(&text).chain(&warnings).map(String::as_str).collect::<Vec<_>>().join("\n");
+    Ok(json!({"node": me, "joins": other, "warnings": warnings, "text": text}))
 }
 
 async fn rejoin(member: &MemberNode, to: Option<&str>) -> Result<Value, AdminError> {
     let address = match to {
-        Some(to) => Some(resolve(to).await?),
+        Some(to) => Some(resolve(member, to).await?),
         None => None,
     };
     let lost = member.rejoin(address).await.map_err(refused)?;
@@ -126,7 +154,7 @@ async fn rejoin(member: &MemberNode, to: Option<&str>) -> Result<Value, AdminErr
 }
 
 async fn stage(member: &MemberNode, change: MemberChange) -> Result<Value, AdminError> {
-    let text = member.stage(&change).await.map_err(refused)?;
+    let Staging { text, is_withdrawal } = member.stage_for_operator(&change).await.map_err(refused)?;
     let (action, node, with) = match change {
         MemberChange::Leave(node) => ("leave", node, None),
         MemberChange::ForceRemove(node) => ("force-remove", node, None),
@@ -136,22 +164,31 @@ async fn stage(member: &MemberNode, change: MemberChange) -> Result<Value, Admin
             return Ok(json!({ "staged": "set-location", "node": node, "location": location, "text": text }));
         }
     };
-    Ok(json!({ "staged": action, "node": node, "with": with, "text": text }))
+    Ok(json!({ "staged": action, "node": node, "with": with, "withdrawn": is_withdrawal, "text": text }))
 }
 
-/// The address of the peer listener of a node. A name is looked up on a thread that may wait.
-async fn resolve(to: &str) -> Result<SocketAddr, AdminError> {
-    let wanted = to.to_owned();
-    let found = tokio::task::spawn_blocking(move || wanted.to_socket_addrs().map(|mut all| all.next())).await;
-    match found {
-        Ok(Ok(Some(address))) => Ok(address),
-        Ok(Ok(None)) => Err(AdminError::BadRequest(format!("{to} has no address"))),
-        Ok(Err(why)) => Err(AdminError::BadRequest(format!(
+/// The address of the peer listener of a node, from `HOST:PORT` or `NAME@HOST:PORT`. Of several
+/// addresses of a host, it is the first one at which a node of this cluster's kind answers.
+async fn resolve(member: &MemberNode, to: &str) -> Result<SocketAddr, AdminError> {
+    let refused = |why: String| {
+        AdminError::BadRequest(format!(
             "{to}: {why}; name the address on which a member listens for other nodes (listener.peer), such as \
-             10.0.0.1:8099"
-        ))),
-        Err(panic) => Err(AdminError::Failed(panic.to_string())),
+             10.0.0.1:8099 or node-1.example:8099"
+        ))
+    };
+    let host = to.rsplit_once('@').map_or(to, |(_, host)| host);
+    let host = HostPort::parse(host).map_err(refused)?;
+    let found = names::addresses(&host, Some(member.node().listens_on().ip())).await.map_err(refused)?;
+    if let [one] = found.as_slice() {
+        return Ok(*one);
     }
+    for address in &found {
+        let deadline = Instant::now() + TRY_MAX;
+        if member.node().transport().identify(*address, deadline).await.is_ok() {
+            return Ok(*address);
+        }
+    }
+    found.first().copied().ok_or_else(|| refused("the name has no address".into()))
 }
 
 async fn plan(member: &MemberNode) -> Result<Value, AdminError> {
@@ -165,7 +202,12 @@ async fn plan(member: &MemberNode) -> Result<Value, AdminError> {
         false if losses.untold.is_empty() => {}
         false => text = format!("{text}{}\n", losses.text()),
     }
-    Ok(json!({"plan": shown.plan, "names": shown.names, "losses": losses_json(&losses), "text": text}))
+    let warnings = cluster_warnings::of_members(member).await;
+    for warning in &warnings {
+        text = format!("{text}{warning}\n");
+    }
+    let losses = losses_json(&losses);
+    Ok(json!({"plan": shown.plan, "names": shown.names, "losses": losses, "warnings": warnings, "text": text}))
 }
 
 async fn commit(member: &MemberNode, accept_loss: bool) -> Result<(), AdminError> {
@@ -197,7 +239,7 @@ fn losses_json(losses: &Losses) -> Value {
     })
 }
 
-fn ring_ready(ready: &RingReady) -> Value {
+pub(super) fn ring_ready(ready: &RingReady) -> Value {
     let (is_ready, text) = match ready {
         RingReady::Ready(nodes) => (true, format!("TRUE All nodes agree on the ring [{}]", quoted(nodes))),
         RingReady::Differ(one, other) => {

@@ -30,6 +30,10 @@ pub(super) fn with_text(facts: &ClusterFacts, text: impl FnOnce(&ClusterFacts) -
             "partitions_planned": member.partitions_planned,
         })
     };
+    let said = match &facts.removed {
+        Some(removed) => format!("{}\n\n{}", removed_line(removed), text(facts)),
+        None => text(facts),
+    };
     json!({
         "ring": facts.ring.to_string(),
         "ring_size": facts.ring_size,
@@ -37,8 +41,14 @@ pub(super) fn with_text(facts: &ClusterFacts, text: impl FnOnce(&ClusterFacts) -
         "takes_writes": !facts.is_closed,
         "ring_change": facts.ring_change.as_ref().map(ring_change_json),
         "members": facts.members.iter().map(member).collect::<Vec<_>>(),
-        "text": text(facts),
+        "removed": facts.removed,
+        "text": said,
     })
+}
+
+/// What stands above everything that a node tells which is no member any more.
+fn removed_line(removed: &str) -> String {
+    format!("WARNING: {removed}. What it knew before:")
 }
 
 /// How far a change of the ring is, and what it waits for.
@@ -205,6 +215,7 @@ mod tests {
             is_closed: false,
             ring_change: None,
             members: vec![member(1, MemberStatus::Valid, 8, true), member(2, MemberStatus::Joining, 0, false)],
+            removed: None,
         }
     }
 
@@ -217,6 +228,16 @@ mod tests {
         assert_eq!(lines[4], "joining     0.0%     50.0%    'dev2@h'");
         assert_eq!(lines[6], "Valid:1 / Leaving:0 / Exiting:0 / Joining:1 / Down:0");
         assert!(lines[7].starts_with("'dev2@h' takes no part, because its data directory is an older copy: a reason"));
+    }
+
+    #[test]
+    fn a_node_that_was_removed_says_so_first() {
+        let removed = Some("this node is no member of its cluster any more".to_owned());
+        let answer = with_text(&ClusterFacts { removed, ..facts() }, member_text);
+        let text = answer["text"].as_str().unwrap();
+        assert!(text.starts_with("WARNING: this node is no member of its cluster any more. What it knew"), "{text}");
+        assert!(text.contains("'dev1@h'") && answer["removed"].is_string());
+        assert_eq!(with_text(&facts(), member_text)["removed"], Value::Null);
     }
 
     #[test]

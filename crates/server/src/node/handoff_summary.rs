@@ -1,7 +1,7 @@
 //! The command `handoff summary`: how many transfers each member has, in Riak's table.
 
 use crate::table::table;
-use ombak_cluster::{MemberNode, MemberTransfers, OfMember};
+use ombak_cluster::{MemberTransfers, OfMember};
 use ombak_types::NodeId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -53,12 +53,9 @@ impl Counts {
     }
 }
 
-/// `handoff summary`.
-pub async fn summary(member: &MemberNode) -> Value {
-    summary_of(&member.transfers().await, &member.changing_homes())
-}
-
-fn summary_of(members: &Members, changing_homes: &BTreeMap<NodeId, u64>) -> Value {
+/// `handoff summary`. `changing_homes` are the partitions without their new owners, by the members
+/// that take part in their change.
+pub(super) fn summary(members: &Members, changing_homes: &BTreeMap<NodeId, u64>) -> Value {
     let counts = counts(members, changing_homes);
     let rows: Vec<[String; 6]> = members
         .iter()
@@ -145,7 +142,7 @@ mod tests {
         let busy = MemberTransfers { active, hinted_partitions: 12, owed_marks: 1, ..MemberTransfers::default() };
         let members = [member(1, Ok(busy)), member(2, Ok(MemberTransfers::default())), member(3, Err("silent".into()))];
         let homes = [(NodeId::new(1), 20), (NodeId::new(2), 20)].into();
-        let summary = summary_of(&members, &homes);
+        let summary = summary(&members, &homes);
         let expected = "\
 Each cell indicates active transfers and, in parenthesis, the number of all known transfers.
 The 'Total' column is the sum of the active transfers.

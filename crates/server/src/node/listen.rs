@@ -5,6 +5,7 @@
 //! complete connections, and a client would wait for a node that cannot answer. Until then a
 //! connection is refused at once, as that of a node that does not run.
 
+use super::refusal::Refusal;
 use crate::config::{Listen, Settings};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -26,14 +27,14 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Takes every port of the settings.
-    pub fn open(settings: &Settings) -> Result<Self, String> {
+    /// Takes every port of the settings. `peer` is the address of the listener for other nodes.
+    pub fn open(settings: &Settings, peer: Option<SocketAddr>) -> Result<Self, Refusal> {
         let take = |on: &[Listen]| on.iter().map(|on| Port::take(on, settings.backlog)).collect::<Result<_, _>>();
         let ports = Self { http: take(&settings.http)?, pb: take(&settings.pb)? };
-        if let Some(peer) = &settings.peer {
+        if let Some((peer, address)) = settings.peer.as_ref().zip(peer) {
             // The transport opens this one when the stores are open. Now it is only tried, so that
             // a port that is in use ends the start here.
-            drop(Port::take(peer, settings.backlog)?);
+            drop(Port::take(&Listen { key: peer.key.clone(), address }, settings.backlog)?);
         }
         Ok(ports)
     }
@@ -41,8 +42,11 @@ impl Ports {
 
 impl Port {
     /// Takes a port. The error is one line with the key, the address, and what to do.
-    fn take(on: &Listen, backlog: i32) -> Result<Self, String> {
-        let socket = bind(on.address).map_err(|e| refused(on, &e))?;
+    fn take(on: &Listen, backlog: i32) -> Result<Self, Refusal> {
+        let socket = bind(on.address).map_err(|e| match e.kind() {
+            io::ErrorKind::PermissionDenied => Refusal::needs_operator(refused(on, &e)),
+            _ => refused(on, &e).into(),
+        })?;
         Ok(Self { socket, on: on.clone(), backlog })
     }
 
@@ -120,8 +124,8 @@ mod tests {
         let taken = on(&first.local_addr().expect("address").to_string());
         let Err(error) = Port::take(&taken, 8) else { panic!("the port was taken twice") };
         assert!(
-            error.starts_with(&format!("listener.http.internal = {}: the port is in use", taken.address)),
-            "{error}"
+            error.text.starts_with(&format!("listener.http.internal = {}: the port is in use", taken.address)),
+            "{error:?}"
         );
     }
 

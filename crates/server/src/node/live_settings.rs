@@ -1,11 +1,12 @@
 //! The settings that can be changed while the node runs.
 
-use crate::config::{Value, find_key, log_level, unknown_key};
+use crate::config::{Value, find_key, log_level, slow_request, unknown_key};
 use crate::logging::Log;
 use ombak_kv::Kv;
 
 const LOG_LEVEL: &str = "logger.level";
 const COVERAGE: &str = "participate_in_coverage";
+const SLOW_REQUEST: &str = "log.slow_request";
 
 /// The command that changes a key of transfers while the node runs.
 fn other_command(key: &str) -> Option<&'static str> {
@@ -30,9 +31,13 @@ pub fn change(log: &Log, kv: &Kv, key: &str, value: &str) -> Result<(), String> 
             kv.set_participates_in_coverage(participates);
             Ok(())
         }
+        (SLOW_REQUEST, limit) => {
+            kv.set_slow_request(slow_request(Some(&limit)));
+            Ok(())
+        }
         _ => Err(format!(
-            "{key} cannot be changed while the node runs ({LOG_LEVEL} and {COVERAGE} can): change the configuration \
-             and start the node again"
+            "{key} cannot be changed while the node runs ({LOG_LEVEL}, {SLOW_REQUEST} and {COVERAGE} can): change the \
+             configuration and start the node again"
         )),
     }
 }

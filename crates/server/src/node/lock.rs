@@ -37,12 +37,12 @@ pub enum LockError {
         dir: PathBuf,
     },
     /// The directory cannot be created or written to.
-    #[error("cannot use the data directory {dir}: {why}")]
+    #[error("cannot use the data directory {dir}: {}", explain(.source))]
     Unusable {
         /// The directory.
         dir: PathBuf,
-        /// The reason, and what to do.
-        why: String,
+        /// The error of the operating system.
+        source: io::Error,
     },
 }
 
@@ -50,22 +50,17 @@ impl DataDirLock {
     /// Creates the directory if it does not exist, locks it, and writes the id of this process to
     /// the lock file.
     pub fn take(dir: &Path) -> Result<Self, LockError> {
-        let unusable = |e: &io::Error| LockError::Unusable { dir: dir.to_owned(), why: explain(e) };
-        DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir).map_err(|e| unusable(&e))?;
+        let unusable = |source: io::Error| LockError::Unusable { dir: dir.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir).map_err(unusable)?;
         let path = dir.join(LOCK_FILE);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|e| unusable(&e))?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(unusable)?;
         match try_for_a_moment(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LockError::Held { pid: holder(&file), dir: dir.to_owned() }),
-            Err(TryLockError::Error(e)) => return Err(unusable(&e)),
+            Err(TryLockError::Error(e)) => return Err(unusable(e)),
         }
-        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(|e| unusable(&e))?;
+        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(unusable)?;
         Ok(Self { _file: file })
     }
 }

@@ -6,6 +6,7 @@
 mod certificates;
 mod cluster_admin;
 mod cluster_text;
+mod cluster_warnings;
 pub mod dir_access;
 mod disk_reserve;
 mod function_admin;
@@ -14,11 +15,14 @@ mod handoff_summary;
 mod listen;
 mod live_settings;
 pub mod lock;
+mod lone_admin;
 mod memory_return;
+pub mod names;
 pub mod open_files;
 mod opened;
 mod partition_admin;
 pub mod record;
+mod refusal;
 mod secret;
 mod settlement_text;
 mod signals;
@@ -38,12 +42,15 @@ use functions::NodeFunctions;
 pub use functions::WORKER_ARGUMENT;
 use listen::{Ports, addresses, exposure, listening};
 use lock::DataDirLock;
+use lone_admin::LoneAdmin;
+use names::OwnAddresses;
 use ombak_api::admin::{
     AdminContext, AdminToken, BackupJobs, BackupPlace, ClusterAdmin, ConfigEntry, LiveConfig, NodeInfo,
 };
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_api::{MemoryBudget, MemoryLimits, NetworkThreads};
+use ombak_cluster::NodeNames;
 use ombak_jobs::JobsConfig;
 use ombak_kv::hooks::Hooks;
 use ombak_kv::{Kv, KvConfig, check_start};
@@ -53,6 +60,7 @@ use ombak_tls::Certificates;
 use opened::Opened;
 pub use opened::has_metadata;
 use record::NodeRecord;
+pub use refusal::{Refusal, RefusalKind};
 use signals::StopSignals;
 pub use starting::Starting;
 use std::io::Write;
@@ -72,35 +80,39 @@ const FRAME_OVERHEAD_BYTES: u64 = 1024 * 1024;
 const OPENING_STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Runs a node until it is told to stop. `accepts_loss`: start even if the stores lack data that
-/// they had durably stored. The error is one line for the operator. A refused start changes nothing
-/// on disk except the lock, the token and the log.
-pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Result<(), String> {
-    let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
+/// they had durably stored. The error says whether another start could help. A refused start
+/// changes nothing on disk except the lock, the token and the log.
+pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Result<(), Refusal> {
+    let settings = Settings::new(effective).map_err(|problems| Refusal::needs_operator(join(&problems)))?;
     let data_dir = settings.data_dir.clone();
     let Starting { runtime, signals, stop, watchdog } = starting;
     // The lock is taken before the log is opened: a second start must not write to the log of the
     // first.
-    let lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
+    let lock = DataDirLock::take(&data_dir)?;
     let dirs = NodeDirs::look(&data_dir, settings.backend.data_roots());
-    let log = logging::start(&settings.log)?;
-    let certificates = certificates::of_node(&settings)?;
+    let log = logging::start(&settings.log).map_err(Refusal::of_file)?;
+    let certificates = certificates::of_node(&settings).map_err(Refusal::needs_operator)?;
     let mut signals = signals.renew_on_hangup(&runtime, log.clone(), certificates.clone());
     warn_of(effective, &settings);
+    let Some(own_addresses) = own_addresses_unless_stopped(&runtime, &settings, &mut signals)? else { return Ok(()) };
     // Ports are taken before any store is opened, so a port that is in use ends the start while
     // nothing has changed on disk.
-    let ports = Ports::open(&settings)?;
-    let token = token::of_node(&data_dir).map_err(|e| e.to_string())?;
+    let ports = Ports::open(&settings, own_addresses.map(|own| own.listen))?;
+    let token = token::of_node(&data_dir)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = NetworkThreads::start(threads).map_err(|e| format!("cannot create threads: {e}"))?;
     let threads = Arc::new(threads);
     let runtime_of_node = Arc::new(ServingThreads::new(threads.handles()));
-    let functions = NodeFunctions::open(&settings.functions, runtime_of_node.clone())?;
+    let functions =
+        NodeFunctions::open(&settings.functions, runtime_of_node.clone()).map_err(Refusal::needs_operator)?;
     let opening = Opening {
         settings: settings.clone(),
+        own_addresses,
         functions: functions.clone(),
         certificates: certificates.clone(),
         accepts_loss,
         runtime: runtime_of_node,
+        names: log.names(),
     };
     let Some(opened) = open_unless_stopped(&runtime, opening, &mut signals)? else {
         // The thread that opens the stores runs until the process ends, and it uses the directory
@@ -149,6 +161,16 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     Ok(())
 }
 
+/// Checks the files with which a node proves itself to others, as a start would find them. Nothing
+/// is changed. Each problem is one line for the operator.
+pub fn check_peer_files(settings: &Settings) -> Vec<String> {
+    if settings.peer.is_none() {
+        return Vec::new();
+    }
+    let secret = settings.peer_secret_file.as_deref().and_then(|file| secret::check(file, &settings.data_dir).err());
+    secret.into_iter().chain(certificates::of_node(settings).err()).collect()
+}
+
 /// Logs what an operator should know about the settings.
 fn warn_of(effective: &Effective, settings: &Settings) {
     for warning in &effective.warnings {
@@ -171,10 +193,31 @@ fn warn_of(effective: &Effective, settings: &Settings) {
 /// What a node is opened with.
 struct Opening {
     settings: Settings,
+    own_addresses: Option<OwnAddresses>,
     functions: NodeFunctions,
     certificates: Option<Arc<Certificates>>,
     accepts_loss: bool,
     runtime: Arc<ServingThreads>,
+    /// Where the node notes the names of the other nodes for the log.
+    names: Arc<NodeNames>,
+}
+
+/// Resolves the names of the settings, which may take a while. `Ok(None)` if a signal came first.
+fn own_addresses_unless_stopped(
+    runtime: &Runtime,
+    settings: &Settings,
+    signals: &mut StopSignals,
+) -> Result<Option<Option<OwnAddresses>>, Refusal> {
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            signal = signals.received() => {
+                tracing::info!("stopped on {signal} while the node was starting");
+                Ok(None)
+            }
+            own = names::own_addresses(settings) => Ok(Some(own?)),
+        }
+    })
 }
 
 /// Opens the engine, which may take minutes, on a thread of its own. Returns `None` if a signal
@@ -184,7 +227,7 @@ fn open_unless_stopped(
     runtime: &Runtime,
     opening: Opening,
     signals: &mut StopSignals,
-) -> Result<Option<Opened>, String> {
+) -> Result<Option<Opened>, Refusal> {
     let told_to_stop = |signal| tracing::info!("stopped on {signal} while the node was starting");
     if let Some(signal) = runtime.block_on(signals.already_received()) {
         told_to_stop(signal);
@@ -294,7 +337,7 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
 
 /// Opens the node that the settings describe, alone or as a member of a cluster. The caller holds
 /// the lock of the data directory.
-fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
+fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, Refusal> {
     let config = engine_config(&opening.settings, opening.accepts_loss)?;
     let (commit, registry) = (Some(opening.functions.hooks()), Some(opening.functions.registry()));
     let hooks = Hooks { commit, registry, ..config.hooks };
@@ -304,7 +347,8 @@ fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
         tasks.spawn(disk_reserve::keep_whole(reserve));
     }
     let jobs = JobsConfig { functions: Some(opening.functions.of_jobs()), ..JobsConfig::default() };
-    let opened = Opened::open(&opening.settings, config, jobs, opening.certificates.clone(), tasks)?;
+    let among_peers = opening.own_addresses.map(|own| (own, opening.certificates.clone()));
+    let opened = Opened::open(&opening.settings, among_peers, config, jobs, opening.names.clone(), tasks)?;
     opening.functions.show_figures(opened.kv());
     Ok(opened)
 }
@@ -312,18 +356,18 @@ fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
 /// Opens the engine of a node that is alone and does not serve. The caller holds the lock of the
 /// data directory.
 pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String> {
-    Kv::open(engine_config(settings, accepts_loss)?).map_err(|e| e.to_string())
+    let config = engine_config(settings, accepts_loss).map_err(|refusal| refusal.text)?;
+    Kv::open(config).map_err(|e| e.to_string())
 }
 
 /// Prepares the engine that the settings describe. The caller holds the lock of the data directory.
 /// Every check that can refuse the start runs before anything is changed.
-fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, String> {
+fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, Refusal> {
     let data_dir = &settings.data_dir;
     let inventories = Inventories::new(data_dir, accepts_loss);
-    let compared = stores_file::compare(data_dir, &settings.backend, &inventories)?;
+    let compared = stores_file::compare(data_dir, &settings.backend, &inventories).map_err(Refusal::needs_operator)?;
     let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
-    check_start(&fs, data_dir, &settings.node_name, settings.ring_size, &settings.default_props)
-        .map_err(|e| e.to_string())?;
+    check_start(&fs, data_dir, &settings.node_name, settings.ring_size, &settings.default_props)?;
     backends::check(&settings.backend, &inventories)?;
     for warning in &compared.warnings {
         tracing::warn!("{warning}");
@@ -335,6 +379,7 @@ fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, St
         default_props: settings.default_props.clone(),
         delete_mode: settings.delete_mode,
         queries: settings.queries,
+        slow_request: settings.slow_request,
         limits: settings.limits,
         requests_max: settings.requests_max,
         timeout: settings.request_timeout,
@@ -383,8 +428,16 @@ fn admin_context(
         token,
         backups: BackupJobs::default(),
         backup_place: backup_place(settings),
-        cluster: opened.member().map(|member| Arc::new(MemberAdmin(member.clone())) as Arc<dyn ClusterAdmin>),
+        cluster: cluster_admin(opened),
         functions: Arc::new(functions.clone()),
+    }
+}
+
+/// Who carries out commands about the cluster.
+fn cluster_admin(opened: &Opened) -> Arc<dyn ClusterAdmin> {
+    match opened {
+        Opened::Alone(kv, _) => Arc::new(LoneAdmin(kv.clone())),
+        Opened::Member(member) => Arc::new(MemberAdmin(member.clone())),
     }
 }
 

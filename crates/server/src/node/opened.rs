@@ -1,8 +1,10 @@
 //! The engine of a node, alone or as a member of a cluster.
 
+use super::names::{self, OwnAddresses};
+use super::refusal::Refusal;
 use super::secret;
-use crate::config::Settings;
-use ombak_cluster::{MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts, Secret};
+use crate::config::{HostPort, Settings};
+use ombak_cluster::{MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeNames, NodeParts, Secret};
 use ombak_jobs::{Jobs, JobsConfig, NoPartNodes};
 use ombak_kv::{Kv, KvConfig};
 use ombak_runtime::{Network, TcpNetwork};
@@ -25,49 +27,61 @@ pub enum Opened {
 
 impl Opened {
     /// Opens the engine, and joins it with the metadata and the transport if the node listens for
-    /// others. Blocks while the stores open. The error is one line for the operator.
+    /// others: then it has addresses, and perhaps certificates. `names` gets the names of the other
+    /// nodes. Blocks while the stores open.
     pub fn open(
         settings: &Settings,
+        among_peers: Option<(OwnAddresses, Option<Arc<Certificates>>)>,
         config: KvConfig,
         jobs: JobsConfig,
-        certificates: Option<Arc<Certificates>>,
+        names: Arc<NodeNames>,
         tasks: &Handle,
-    ) -> Result<Self, String> {
-        let Some(peer) = &settings.peer else {
-            check_alone(&settings.data_dir)?;
-            let kv = Kv::open(config).map_err(|e| e.to_string())?;
+    ) -> Result<Self, Refusal> {
+        let Some((own, certificates)) = among_peers else {
+            check_alone(&settings.data_dir).map_err(Refusal::needs_operator)?;
+            let kv = Kv::open(config)?;
             let jobs = Jobs::new(kv.clone(), jobs, Arc::new(NoPartNodes));
             return Ok(Self::Alone(kv, jobs));
         };
         let secret = match (&settings.peer_secret_file, &certificates) {
-            (Some(file), _) => secret::read_or_create(file, &settings.data_dir)?,
+            (Some(file), _) => secret::read_or_create(file, &settings.data_dir).map_err(Refusal::needs_operator)?,
             (None, Some(_)) => Secret::known_to_everybody(),
-            (None, None) => return Err("cluster.secret_file has no value, and no certificate takes its place".into()),
+            (None, None) => {
+                let text = "cluster.secret_file has no value, and no certificate takes its place";
+                return Err(Refusal::needs_operator(text));
+            }
         };
         // A node that connects from where it listens can be told from others by packet filters.
-        let from = Some(peer.address.ip()).filter(|ip| !ip.is_unspecified());
+        let from = Some(own.listen.ip()).filter(|ip| !ip.is_unspecified());
         let tcp = Arc::new(TcpNetwork { from });
         let network: Arc<dyn Network> = match certificates {
             Some(certificates) => Arc::new(TlsNetwork::new(tcp, certificates)),
             None => tcp,
         };
-        let mut node = NodeParts::new(config, network, peer.address, (CLUSTER, secret), Arc::new(NobodyIsUp));
+        let mut node = NodeParts::new(config, network, own.listen, (CLUSTER, secret), Arc::new(NobodyIsUp));
         node.detection = Some(settings.detection.clone());
         node.speaks = settings.speaks;
         node.jobs = jobs;
+        node.names = names;
         let lifetime_us = settings.peer_request_lifetime.as_micros();
         node.transport.mux.lifetime_us = i64::try_from(lifetime_us).unwrap_or(i64::MAX);
         let parts = MemberParts {
             node,
             metadata_dir: metadata_dir(&settings.data_dir),
-            advertised: settings.peer_advertised,
+            advertised: own.advertised,
             target_n_val: settings.target_n_val,
             target_location_n_val: settings.target_location_n_val,
-            peers: settings.peers.clone(),
+            peers: names::seeds(&settings.peers, own.listen),
             timing: MemberTiming::default(),
         };
-        let member = tasks.block_on(MemberNode::start(parts)).map_err(|e| e.to_string())?;
+        let member = tasks.block_on(MemberNode::start(parts))?;
         tasks.block_on(member.wait_for_members_up());
+        let reached_at = own.advertised.unwrap_or(member.node().listens_on());
+        let members = member.node().members().into_iter().map(|member| member.address);
+        let others = members.chain(settings.peers.iter().filter_map(HostPort::address));
+        if let Some(warning) = names::only_reached_from_here(reached_at, others) {
+            tracing::warn!("{warning}");
+        }
         Ok(Self::Member(member))
     }
 

@@ -1,19 +1,19 @@
 //! The resource of the partitions and their owners, from which commands tell who has what.
 
-use ombak_cluster::{MemberNode, MemberTransfers, OfMember};
+use super::transfer_text::Members;
+use ombak_cluster::{MemberTransfers, OfMember};
 use ombak_ring::Ring;
 use serde_json::{Value, json};
 
 /// The partitions of each member.
 ///
 /// `primary` are those that it owns, `secondary` those of which it holds copies for others. Of a
-/// member that does not answer, what it owns is `stopped`.
-pub async fn partitions(member: &MemberNode) -> Value {
-    let (ring, members) = (member.kv().ring(), member.transfers().await);
+/// member that does not answer, what it owns is `stopped`. `asked` is the node that was asked.
+pub(super) fn partitions(ring: &Ring, members: &Members, asked: &str) -> Value {
     json!({
         "ring_size": ring.size().get(),
-        "node": member.kv().node_name(),
-        "members": members.iter().map(|of| member_json(&ring, of)).collect::<Vec<_>>(),
+        "node": asked,
+        "members": members.iter().map(|of| member_json(ring, of)).collect::<Vec<_>>(),
         "text": "",
     })
 }

@@ -17,23 +17,68 @@ const NEW_SECRET_BYTES: usize = 32;
 /// Reads the secret. If the file is missing and lies in the data directory, it is created with a
 /// random secret. The error is one line for the operator.
 pub fn read_or_create(path: &Path, data_dir: &Path) -> Result<Secret, String> {
-    let failed = |what: &str| format!("{KEY} = {}: {what}", path.display());
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Err(e) if e.kind() == ErrorKind::NotFound && path.starts_with(data_dir) => {
-            create(path).map_err(|e| failed(&format!("cannot be written: {e}")))?;
-            OpenOptions::new().read(true).open(path)
+    match read(path) {
+        Err(Unusable::Missing) if path.starts_with(data_dir) => {
+            create(path).map_err(|e| line(path, &format!("cannot be written: {e}")))?;
+            read(path)
         }
-        opened => opened,
+        secret => secret,
+    }
+    .map_err(|why| line(path, &why.text(path)))
+}
+
+/// Checks that a start could use the secret, and changes nothing. The error is one line for the
+/// operator.
+pub fn check(path: &Path, data_dir: &Path) -> Result<(), String> {
+    match read(path) {
+        // The first start creates it.
+        Err(Unusable::Missing) if path.starts_with(data_dir) => Ok(()),
+        Err(why) => Err(line(path, &why.text(path))),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Why a secret cannot be used.
+enum Unusable {
+    /// There is no such file.
+    Missing,
+    /// Another reason, for people.
+    Other(String),
+}
+
+impl Unusable {
+    fn text(&self, path: &Path) -> String {
+        match self {
+            Self::Missing => {
+                let path = path.display().to_string().replace('\'', r"'\''");
+                format!(
+                    "there is no such file; copy the one of another node of the cluster, or, on its first node, make it as \
+                     the user of the node: (umask 077; head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \\n' > '{path}')"
+                )
+            }
+            Self::Other(why) => why.clone(),
+        }
+    }
+}
+
+fn line(path: &Path, what: &str) -> String {
+    format!("{KEY} = {}: {what}", path.display())
+}
+
+fn read(path: &Path) -> Result<Secret, Unusable> {
+    let unreadable = |e: io::Error| match e.kind() {
+        ErrorKind::NotFound => Unusable::Missing,
+        ErrorKind::PermissionDenied => {
+            Unusable::Other("this user may not read it; it belongs to the user of the node: chown it".into())
+        }
+        _ => Unusable::Other(format!("cannot be read: {e}")),
     };
-    let file = file.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => failed("there is no such file; copy the one of another node of the cluster"),
-        _ => failed(&format!("cannot be read: {e}")),
-    })?;
-    check_permissions(&file).map_err(|what| failed(&what))?;
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+    check_permissions(&file).map_err(Unusable::Other)?;
     let mut text = Vec::new();
-    file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(|e| failed(&format!("cannot be read: {e}")))?;
-    Secret::new(text.trim_ascii()).map_err(|e| failed(&e.to_string()))
+    file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
+    Secret::new(text.trim_ascii()).map_err(|e| Unusable::Other(e.to_string()))
 }
 
 fn check_permissions(file: &File) -> Result<(), String> {
@@ -85,6 +130,24 @@ mod tests {
         let elsewhere = tempfile::tempdir().expect("tempdir");
         let missing = read_or_create(&elsewhere.path().join("x"), dir.path()).expect_err("missing");
         assert!(missing.contains("there is no such file; copy"), "{missing}");
+    }
+
+    #[test]
+    fn the_line_that_makes_a_missing_secret_works_and_a_check_creates_nothing() {
+        let (data, elsewhere) = (tempfile::tempdir().expect("tempdir"), tempfile::tempdir().expect("tempdir"));
+        assert_eq!(check(&data.path().join("cluster.secret"), data.path()), Ok(()), "a start creates it");
+        assert!(!data.path().join("cluster.secret").exists());
+        let path = elsewhere.path().join("cluster.secret");
+        let missing = check(&path, data.path()).expect_err("missing");
+        let (_, command) = missing.split_once("of the node: ").expect("a command at the end");
+        let made = std::process::Command::new("sh").arg("-c").arg(command).status().expect("runs");
+        assert!(made.success(), "{command}");
+        assert_eq!(check(&path, data.path()), Ok(()));
+        assert_eq!(std::fs::read(&path).expect("read").len(), 64);
+        std::fs::write(&path, "short").expect("write");
+        assert!(check(&path, data.path()).expect_err("short").contains("5 bytes"));
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("chmod");
+        assert!(check(&path, data.path()).expect_err("open").contains("chmod 600"));
     }
 
     #[test]

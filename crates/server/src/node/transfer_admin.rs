@@ -7,36 +7,32 @@ use super::transfer_progress::transfer_json;
 use super::transfer_text::{Members, handoff_text, limit_said, limit_text, transfers_text};
 use crate::wall_clock::now_secs;
 use ombak_api::admin::{AdminError, ForMembers, HandoffDirection};
-use ombak_cluster::{ActiveTransfer, MemberNode, MemberTransfers, Missed, OfMember, TransferChange, Whom};
+use ombak_cluster::{
+    ActiveTransfer, MemberNode, MemberTransfers, Missed, OfMember, RingChangeFacts, TransferChange, Whom,
+};
 use ombak_types::NodeId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// `transfers`.
-pub async fn transfers(member: &MemberNode) -> Value {
-    let (members, change) = (member.transfers().await, member.ring_change().await);
-    let mut text = transfers_text(&members, now_secs());
-    if let Some(change) = &change {
+pub(super) fn transfers(members: &Members, change: Option<&RingChangeFacts>) -> Value {
+    let mut text = transfers_text(members, now_secs());
+    if let Some(change) = change {
         text = format!("{}\n\n{text}", ring_change_lines(change).join("\n"));
     }
-    let mut answer = answer(&members, text);
-    answer["ring_change"] = change.as_ref().map(ring_change_json).unwrap_or_default();
+    let mut answer = answer(members, text);
+    answer["ring_change"] = change.map(ring_change_json).unwrap_or_default();
     answer
 }
 
 /// `handoff status`.
-pub async fn handoff(member: &MemberNode) -> Value {
-    let members = member.transfers().await;
-    answer(&members, handoff_text(&members))
+pub(super) fn handoff(members: &Members) -> Value {
+    answer(members, handoff_text(members))
 }
 
 /// `handoff details`: the transfers that are under way, and the members that do not answer. The
-/// command prints those of the members that were asked for.
-pub async fn details(member: &MemberNode) -> Value {
-    details_of(&member.transfers().await, member.kv().node_name())
-}
-
-fn details_of(members: &Members, asked: &str) -> Value {
+/// command prints those of the members that were asked for. `asked` is the node that was asked.
+pub(super) fn details(members: &Members, asked: &str) -> Value {
     let silent: Vec<&str> = members.iter().filter(|of| of.answer.is_err()).map(|of| of.name.as_str()).collect();
     let names: Vec<&str> = members.iter().map(|of| of.name.as_str()).collect();
     let mut transfers = Vec::new();
@@ -53,48 +49,36 @@ fn details_of(members: &Members, asked: &str) -> Value {
     json!({ "node": asked, "members": names, "unreachable": silent, "transfers": transfers, "text": "" })
 }
 
-/// `handoff enable` and `disable`.
-pub async fn set_handoff(
-    member: &MemberNode,
-    direction: HandoffDirection,
-    enabled: bool,
-    members: ForMembers,
-) -> Result<Value, AdminError> {
+/// The change that `handoff enable` and `disable` ask for.
+pub(super) fn handoff_change(direction: HandoffDirection, enabled: bool) -> TransferChange {
     let of = |wanted| (direction == wanted || direction == HandoffDirection::Both).then_some(enabled);
     let (outbound, inbound) = (of(HandoffDirection::Outbound), of(HandoffDirection::Inbound));
-    let change = TransferChange { outbound, inbound, ..TransferChange::default() };
+    TransferChange { outbound, inbound, ..TransferChange::default() }
+}
+
+/// What `handoff enable` and `disable` answer. `changed` are the members that were changed.
+pub(super) fn handoff_was_set(changed: &Members, members: &ForMembers) -> Value {
     let said = match members {
         ForMembers::All => "All nodes successfully updated",
         ForMembers::This | ForMembers::Named(_) => "Handoff setting successfully updated",
     };
-    let changed = change_transfers(member, members, change).await?;
-    let text = format!("{said}\n\n{}", handoff_text(&changed));
-    Ok(answer(&changed, text))
+    answer(changed, format!("{said}\n\n{}", handoff_text(changed)))
 }
 
 /// `transfer-limit`.
-pub async fn transfer_limit(member: &MemberNode) -> Value {
-    let members = member.transfers().await;
-    answer(&members, limit_text(&members))
+pub(super) fn limits(members: &Members) -> Value {
+    answer(members, limit_text(members))
 }
 
-/// `transfer-limit LIMIT`.
-pub async fn set_transfer_limit(
-    member: &MemberNode,
-    transfer_limit: Option<u64>,
-    bytes_per_second: Option<u64>,
-    members: ForMembers,
-) -> Result<Value, AdminError> {
-    let change = TransferChange { transfer_limit, bytes_per_second, ..TransferChange::default() };
+/// What `transfer-limit LIMIT` answers. `changed` are the members that were changed.
+pub(super) fn limit_was_set(changed: &Members, members: &ForMembers, limit: Option<u64>) -> Value {
     let for_all = matches!(members, ForMembers::All);
-    let changed = change_transfers(member, members, change).await?;
-    let text = format!("{}{}", limit_said(transfer_limit, for_all, &changed), limit_text(&changed));
-    Ok(answer(&changed, text))
+    answer(changed, format!("{}{}", limit_said(limit, for_all, changed), limit_text(changed)))
 }
 
 /// Changes the transfers of members. It fails if one of them did not answer: the others are changed
 /// nevertheless, and the message says so.
-async fn change_transfers(
+pub(super) async fn change_transfers(
     member: &MemberNode,
     members: ForMembers,
     change: TransferChange,
@@ -222,7 +206,7 @@ mod tests {
         );
         let active = &first["active"][0];
         assert_eq!((&active["bytes_per_second"], &active["seconds_left"]), (&json!(153), &json!(30)));
-        let details = details_of(&members, "dev2@h");
+        let details = details(&members, "dev2@h");
         assert_eq!((&details["node"], &details["unreachable"]), (&json!("dev2@h"), &json!([])));
         let ends = (&details["transfers"][0]["sender"], &details["transfers"][0]["receiver"]);
         assert_eq!(ends, (&json!("dev1@h"), &json!("dev2@h")));

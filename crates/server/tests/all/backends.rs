@@ -103,7 +103,7 @@ fn a_backend_that_has_the_objects_cannot_be_forgotten() {
     for other in ["leveled", "leveldb", "memory"] {
         let mut start = home.start_command();
         let refused: support::Said = start.env("OMBAK_STORAGE_BACKEND", other).output().expect("runs").into();
-        let said = refused.failed(1);
+        let said = refused.failed(78);
         assert!(said.contains("objects of this node lie in the bitcask files of"), "{said}");
         assert!(said.contains(&format!("storage_backend = {other} does not use")), "{said}");
     }

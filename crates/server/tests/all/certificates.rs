@@ -142,9 +142,7 @@ fn nodes_with_certificates_form_a_cluster_and_serve_and_strangers_do_not_join() 
 
     assert_eq!(members[1].home.run(&["admin", "member-status"]).ok().matches("n4@").count(), 0);
     for member in &members {
-        // The metadata's library calls it an error that a joiner leaves its own log.
-        let errors = member.home.logged("ERROR").into_iter().filter(|line| !line.contains("\"target\":\"openraft"));
-        assert_eq!(errors.collect::<Vec<_>>(), Vec::<String>::new());
+        member.home.assert_no_errors_logged();
     }
     for member in members {
         member.node.stop();
@@ -210,7 +208,7 @@ fn a_node_with_unusable_certificates_says_which_file_is_wrong_and_does_not_start
     let (ca, other) = (TestAuthority::new("ca"), TestAuthority::new("other"));
     let refused = |issued: &Issued, authorities: &str| {
         let home = secured(1, issued, authorities);
-        let said = support::run(home.path(), &["start"]).failed(1);
+        let said = support::run(home.path(), &["start"]).failed(78);
         assert!(!home.data().join("node.json").exists(), "the refused start made a node");
         said
     };
@@ -224,6 +222,6 @@ fn a_node_with_unusable_certificates_says_which_file_is_wrong_and_does_not_start
 
     let home = plain(1);
     add(&home, "cluster.ssl.certfile = node.crt\n");
-    let said = support::run(home.path(), &["start"]).failed(1);
+    let said = support::run(home.path(), &["start"]).failed(78);
     assert!(said.contains("cluster.ssl.keyfile and cluster.ssl.cacertfile has no value"), "{said}");
 }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A node, with its directory.
-struct Member {
-    node: Node,
-    home: Home,
-    peer: String,
+pub struct Member {
+    pub node: Node,
+    pub home: Home,
+    pub peer: String,
 }
 
 /// Two nodes that are alone.
-fn two() -> [Member; 2] {
+pub fn two() -> [Member; 2] {
     [1, 2].map(|number| {
         let home = Home::new(&format!(
             "nodename = n{number}@127.0.0.1\nlistener.peer.internal = 127.0.0.1:0\nstorage_backend = memory\n"
@@ -39,7 +39,7 @@ fn two() -> [Member; 2] {
 }
 
 impl Member {
-    fn admin(&self, words: &[&str]) -> Said {
+    pub fn admin(&self, words: &[&str]) -> Said {
         self.home.run(&[&["admin"], words].concat())
     }
 
@@ -53,14 +53,14 @@ impl Member {
         command.output().unwrap().into()
     }
 
-    fn json(&self, words: &[&str]) -> Value {
+    pub fn json(&self, words: &[&str]) -> Value {
         let said = self.asked_from_elsewhere(&[words, &["--json"]].concat());
         // The exit code of some commands says what they found.
         serde_json::from_str(&said.out).unwrap_or_else(|why| panic!("{words:?}: {why}: {}{}", said.out, said.err))
     }
 }
 
-fn wait_ready(member: &Member) {
+pub fn wait_ready(member: &Member) {
     let give_up_at = Instant::now() + DEADLINE;
     while !member.admin(&["ringready"]).out.starts_with("TRUE") {
         assert!(Instant::now() < give_up_at, "no ring");

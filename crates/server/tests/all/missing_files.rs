@@ -64,13 +64,19 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     found
 }
 
-/// Starts a node that must refuse to start and must change nothing. Returns its message.
+/// Starts a node that must refuse to start until an operator acts, and must change nothing. Returns
+/// its message.
 #[track_caller]
 fn refused(home: &Home) -> String {
+    refused_with(home, 78)
+}
+
+#[track_caller]
+fn refused_with(home: &Home, code: i32) -> String {
     let before = content(&home.data());
     let output = home.start_command().output().expect("runs");
     let said = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(output.status.code(), Some(code), "{said}");
     let after = content(&home.data());
     let names = |content: &BTreeMap<PathBuf, Option<Vec<u8>>>| content.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&before), names(&after), "files came or went: {said}");
@@ -399,7 +405,7 @@ fn a_start_that_is_refused_for_another_reason_changes_nothing_either() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     write(settings.replace("listener.http.internal = 127.0.0.1:0", &format!("listener.http.internal = {address}")));
-    assert!(refused(&home).contains("in use"));
+    assert!(refused_with(&home, 1).contains("in use"));
     write(settings);
 
     // The file has the format of a later version.

@@ -142,7 +142,7 @@ fn a_directory_that_cannot_be_written_is_named() {
     let home = Home::new(MEMORY);
     let file = home.path().join("file");
     std::fs::write(&file, "").expect("write");
-    let refusal = home.run(&["start", "--data", "file/data"]).failed(1);
+    let refusal = home.run(&["start", "--data", "file/data"]).failed(78);
     assert!(refusal.contains("cannot use the data directory file/data"), "{refusal}");
     assert_eq!(refusal.lines().count(), 1, "{refusal}");
 }
@@ -236,7 +236,7 @@ fn a_token_that_others_can_read_ends_a_start() {
     home.start().stop();
     let token = home.data().join("admin.token");
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).expect("chmod");
-    let refusal = home.run(&["start"]).failed(1);
+    let refusal = home.run(&["start"]).failed(78);
     let last = refusal.lines().last().unwrap_or_default();
     assert!(last.contains("mode 644") && last.contains("chmod 600"), "{refusal}");
 }

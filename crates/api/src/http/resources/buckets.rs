@@ -84,7 +84,7 @@ impl Resource for Buckets<'_> {
         let list = self.ctx.kv.list_buckets(&self.bucket_type, Some(self.timeout));
         match list.map(|list| list.in_group(self.request.tenant().group)) {
             Err(error) => error_status::reply_for(&error, RequestKind::Other),
-            Ok(list) if class == JobClass::ListBuckets => listing::document(list, "buckets", "").await,
+            Ok(list) if class == JobClass::ListBuckets => listing::document(self.request, list, "buckets", "").await,
             Ok(list) => listing::documents(list, "buckets", None),
         }
     }

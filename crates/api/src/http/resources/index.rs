@@ -137,7 +137,7 @@ impl Resource for Index<'_> {
         match found.map(|results| results.in_group(self.request.tenant().group)) {
             Err(error) => error_status::reply_for(&error, RequestKind::Other),
             Ok(results) if is_streamed => parts(results, with_terms),
-            Ok(results) => document(results, with_terms).await,
+            Ok(results) => document(self.request, results, with_terms).await,
         }
     }
 }
@@ -203,9 +203,9 @@ fn continuation(results: &QueryResults, last: Option<&IndexMatch>) -> Option<Str
 }
 
 /// Answers with one JSON document.
-async fn document(results: QueryResults, with_terms: bool) -> Reply {
+async fn document(request: &Request, results: QueryResults, with_terms: bool) -> Reply {
     let head = format!("{{\"{}\":[", member(with_terms));
-    paged_document::answer(Matches { results, with_terms, last: None }, head).await
+    paged_document::answer(request, Matches { results, with_terms, last: None }, head).await
 }
 
 /// The results of a query.
@@ -256,25 +256,25 @@ fn parts(results: QueryResults, with_terms: bool) -> Reply {
     let parts = stream::unfold(state, move |state| async move {
         let (mut results, boundary, stage) = state?;
         let last = match stage {
-            Stage::End => return Some((Ok(Bytes::from(format!("\r\n--{boundary}--\r\n"))), None)),
+            Stage::End => return Some((Bytes::from(format!("\r\n--{boundary}--\r\n")), None)),
             Stage::Results(last) => last,
         };
         match results.next().await {
             Some(Ok(batch)) => {
                 let json = format!("{{\"{}\":[{}]}}", member(with_terms), elements(&batch, with_terms));
                 let bytes = part(&boundary, &json);
-                Some((Ok(bytes), Some((results, boundary, Stage::Results(batch.last().cloned())))))
+                Some((bytes, Some((results, boundary, Stage::Results(batch.last().cloned())))))
             }
             Some(Err(error)) => {
                 let bytes = part(&boundary, &error_document(&error));
-                Some((Ok(bytes), Some((results, boundary, Stage::End))))
+                Some((bytes, Some((results, boundary, Stage::End))))
             }
             None => match continuation(&results, last.as_ref()) {
                 Some(text) => {
                     let bytes = part(&boundary, &json!({"continuation": text}).to_string());
-                    Some((Ok(bytes), Some((results, boundary, Stage::End))))
+                    Some((bytes, Some((results, boundary, Stage::End))))
                 }
-                None => Some((Ok(Bytes::from(format!("\r\n--{boundary}--\r\n"))), None)),
+                None => Some((Bytes::from(format!("\r\n--{boundary}--\r\n")), None)),
             },
         }
     });

@@ -99,7 +99,7 @@ impl Resource for Keys<'_> {
         let props = self.props_member();
         if class == JobClass::ListKeys {
             let before = props.map(|member| member + ",").unwrap_or_default();
-            listing::document(list, "keys", &before).await
+            listing::document(self.request, list, "keys", &before).await
         } else {
             listing::documents(list, "keys", props.map(|member| format!("{{{member}}}")))
         }

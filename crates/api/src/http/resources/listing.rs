@@ -36,9 +36,9 @@ pub fn permit(ctx: &HttpContext, request: &Request, class: Option<JobClass>) -> 
 /// for example `"props":{…},`.
 ///
 /// An error that occurs before anything has been sent is answered as in Riak, with 200 and
-/// `{"error":…}`. A later error cuts the answer off.
-pub async fn document(listing: Listing, member: &str, before: &str) -> Reply {
-    paged_document::answer(Names(listing), format!("{{{before}\"{member}\":[")).await
+/// `{"error":…}`. A later error is the last member of the document.
+pub async fn document(request: &Request, listing: Listing, member: &str, before: &str) -> Reply {
+    paged_document::answer(request, Names(listing), format!("{{{before}\"{member}\":[")).await
 }
 
 /// The names of a listing.
@@ -65,13 +65,13 @@ pub fn documents(listing: Listing, member: &'static str, first: Option<String>) 
     let batches = stream::unfold(Some((listing, first)), move |state| async move {
         let (mut listing, first) = state?;
         if let Some(first) = first {
-            return Some((Ok(Bytes::from(first)), Some((listing, None))));
+            return Some((Bytes::from(first), Some((listing, None))));
         }
         let document = |names: &[Bytes]| Bytes::from(format!("{{\"{member}\":[{}]}}", json_elements(names)));
         Some(match listing.next().await {
-            Some(Ok(batch)) => (Ok(document(&batch)), Some((listing, None))),
-            Some(Err(error)) => (Ok(Bytes::from(error_document(&error))), None),
-            None => (Ok(document(&[])), None),
+            Some(Ok(batch)) => (document(&batch), Some((listing, None))),
+            Some(Err(error)) => (Bytes::from(error_document(&error)), None),
+            None => (document(&[]), None),
         })
     });
     reply::stream(JSON, batches)

@@ -119,7 +119,7 @@ fn parts(running: RunningJob) -> Reply {
         let end = |boundary: &str| Bytes::from(format!("\r\n--{boundary}--\r\n"));
         let output = if is_over { None } else { running.next().await };
         let json = match output {
-            None => return Some((Ok(end(&boundary)), None)),
+            None => return Some((end(&boundary), None)),
             Some(Ok(output)) => part(has_phases, output.phase, output.values),
             Some(Err(failure)) => Err(failure),
         };
@@ -128,7 +128,7 @@ fn parts(running: RunningJob) -> Reply {
             Err(failure) => (failure.to_json().to_string(), true),
         };
         let bytes = Bytes::from(format!("\r\n--{boundary}\r\nContent-Type: application/json\r\n\r\n{json}"));
-        Some((Ok(bytes), Some((running, boundary, is_over))))
+        Some((bytes, Some((running, boundary, is_over))))
     });
     reply::stream(&content_type, parts)
 }

@@ -27,15 +27,6 @@ pub enum CloseReason {
     /// The head of a request was refused, and the client was told.
     #[error("a request head was refused: {0:?}")]
     Refused(HeadError),
-    /// A streamed answer could not be completed. Without chunks, only a reset of the connection
-    /// shows that to the client.
-    #[error("{reason}")]
-    CutOff {
-        /// The reason.
-        reason: String,
-        /// Whether the answer is chunked, so that the client notices the missing last chunk.
-        chunked: bool,
-    },
     /// The socket has failed.
     #[error("{0}")]
     Io(#[from] io::Error),

@@ -23,9 +23,8 @@ use crate::stop::Stop;
 use crate::turn::Turn;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::poll_immediate;
+use futures_util::future::{Either, poll_immediate, select};
 use http::{Method, StatusCode};
-use socket2::SockRef;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -68,7 +67,6 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
         | CloseReason::SlowReader
         | CloseReason::Evicted
         | CloseReason::Io(_) => {}
-        CloseReason::CutOff { chunked: false, .. } => reset(&stream),
         _ if is_stopping => {}
         _ => linger(stream).await,
     }
@@ -86,12 +84,6 @@ pub async fn linger(mut stream: TcpStream) {
     };
     // The outcome does not matter, because nothing more is sent to this client.
     let _ = timeout(LINGER, drain).await;
-}
-
-/// Makes the end of the connection an error for the client.
-fn reset(stream: &TcpStream) {
-    // If the option cannot be set, the connection ends in the usual way.
-    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
 struct Connection<'s> {
@@ -225,9 +217,19 @@ impl Connection<'_> {
         if let Some(reply) = poll_immediate(running.as_mut()).await {
             return Ok(reply);
         }
-        // The answers before this one are sent, so that the client need not wait for them.
-        self.output.flush().await?;
-        Ok(running.await)
+        // The answers before this one are sent, so that the client need not wait for them. Both are
+        // polled: a listing that has been given its turn must not wait until this client reads.
+        let flush = pin!(self.output.flush());
+        match select(running, flush).await {
+            Either::Left((reply, flush)) => {
+                flush.await?;
+                Ok(reply)
+            }
+            Either::Right((flushed, running)) => {
+                flushed?;
+                Ok(running.await)
+            }
+        }
     }
 
     async fn send(
@@ -269,13 +271,7 @@ impl Connection<'_> {
     async fn send_parts(&mut self, mut parts: Stream, chunked: bool) -> Result<(), CloseReason> {
         while let Some(part) = self.next_part(&mut parts).await? {
             give_way().await;
-            match part {
-                Ok(bytes) => self.send_part(bytes, chunked).await?,
-                Err(aborted) => {
-                    self.output.flush().await?;
-                    return Err(CloseReason::CutOff { reason: aborted.to_string(), chunked });
-                }
-            }
+            self.send_part(part, chunked).await?;
         }
         if chunked {
             self.output.buffer().extend_from_slice(LAST_CHUNK);
@@ -300,10 +296,7 @@ impl Connection<'_> {
 
     /// Waits for the next part of a body; `None` after the last one. The parts before it are sent
     /// first. If the client leaves while there is nothing to send, the rest is abandoned.
-    async fn next_part(
-        &mut self,
-        parts: &mut Stream,
-    ) -> Result<Option<<Stream as futures_util::Stream>::Item>, CloseReason> {
+    async fn next_part(&mut self, parts: &mut Stream) -> Result<Option<Bytes>, CloseReason> {
         if let Some(part) = poll_immediate(parts.next()).await {
             return Ok(part);
         }

@@ -60,7 +60,7 @@ async fn location() {
     assert_eq!(refused(at(5, "rack 1")).await, "Failed: 'node5@test' is not a member of the cluster.");
     assert_eq!(refused(at(1, "")).await, "Failed: the name of a location must not be empty.");
     let said = nodes[1].stage(&at(1, "rack 1")).await.unwrap();
-    assert_eq!(said, "Success: staged changing location of node 'node1@test' to rack 1");
+    assert_eq!(said.text, "Success: staged changing location of node 'node1@test' to rack 1");
     let text = carry_out(&nodes[2], &[at(2, "rack 1"), at(3, "rack 2"), at(4, "rack 2")]).await;
     for line in ["set-location  'node2@test' to rack 1", "WARNING: Not all replicas will be on distinct locations"] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
@@ -114,7 +114,8 @@ async fn location_leave() {
     carry_out(&nodes[0], &[at(1, "east"), at(2, "west"), at(3, "west")]).await;
     nodes[3].join(nodes[0].node().listens_on()).await.unwrap();
     nodes[0].stage(&at(4, "withdrawn")).await.unwrap();
-    nodes[0].stage(&MemberChange::Leave(name(4))).await.unwrap();
+    let said = nodes[0].stage(&MemberChange::Leave(name(4))).await.unwrap();
+    assert!(said.is_withdrawal && said.text.starts_with("Success: 'node4@test' does not join any more"), "{said:?}");
     assert!(nodes[0].plan().await.unwrap().is_none(), "what was staged for the node goes with its join");
     let give_up_at = Instant::now() + PATIENCE;
     while let Err(why) = nodes[3].join(nodes[0].node().listens_on()).await {

@@ -4,6 +4,7 @@ mod closings;
 mod forming;
 mod full_disks;
 mod functions;
+mod host_names;
 mod join_races;
 mod joining_with_objects;
 mod life;
@@ -83,6 +84,8 @@ struct Place {
     speaks: Speaks,
     /// The peers of its configuration.
     peers: Vec<SocketAddr>,
+    /// The peers that its configuration names by the names of their hosts.
+    names: Option<Arc<dyn SeedNames>>,
     /// A simulated disk for the stores, and the same for the files of the node. Without it the
     /// place is on a real one.
     disk: Option<(Arc<dyn FileSystem>, Arc<dyn FileSystem>)>,
@@ -104,6 +107,7 @@ impl Place {
             timing: timing(),
             speaks,
             peers: Vec::new(),
+            names: None,
             disk: None,
             detects,
         }
@@ -157,7 +161,10 @@ impl Place {
             advertised: None,
             target_n_val: 4,
             target_location_n_val: 3,
-            peers: self.peers.clone(),
+            peers: match &self.names {
+                None => self.peers.clone().into(),
+                Some(names) => Seeds::from(self.peers.clone()).with_names(names.clone()),
+            },
             timing: self.timing.clone(),
         }
     }

@@ -50,7 +50,7 @@ async fn serves_nobody(node: &MemberNode) {
 async fn a_member_hands_over_and_leaves_and_its_process_may_end() {
     let (_places, nodes) = cluster(4).await;
     let said = nodes[1].stage(&MemberChange::Leave(name(4))).await.unwrap();
-    assert_eq!(said, "Success: staged leave request for 'node4@test'");
+    assert_eq!((said.text.as_str(), said.is_withdrawal), ("Success: staged leave request for 'node4@test'", false));
     let not_planned = nodes[0].commit().await.unwrap_err().to_string();
     assert!(not_planned.contains("The plan has changed") || not_planned.contains("must verify"), "{not_planned}");
     let text = nodes[2].plan().await.unwrap().unwrap().text();

@@ -1,7 +1,7 @@
 //! The questions of members, and their answers, that version 1 did not have.
 
 use crate::member::questions::{Answer, Question, SameMember, decode, encode};
-use crate::member::{RingChangeFacts, RingObstacle};
+use crate::member::{DetectionTimes, RingChangeFacts, RingObstacle};
 use ombak_fixtures::FrozenMessages;
 use ombak_ring::RingVersion;
 use ombak_ring::placement::{LackingHome, ProofOrder, ProvedHome, Report};
@@ -16,6 +16,7 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
     for (name, question) in [
         ("ring_report", Question::RingReport { orders, lineage: 7 }),
         ("ring_change", Question::RingChange),
+        ("detection_times", Question::DetectionTimes),
         ("who_is", Question::WhoIs { name: "a@h".into(), address: "h:8099".into() }),
     ] {
         frozen.check(name, &question, |m| encode(m).to_vec(), decode);
@@ -38,7 +39,10 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
         done_meanwhile: 5,
     };
     let same = SameMember { node: NODE, name: "a@h".into(), address: "h:8099".into() };
+    let times = DetectionTimes { probe_period_ms: 350, suspicion_ms: 1_400 };
     for (name, answer) in [
+        ("detection_times", Answer::DetectionTimes(Some(times))),
+        ("detection_times/none", Answer::DetectionTimes(None)),
         ("ring_report", Answer::RingReport(Box::new(report))),
         ("ring_change", Answer::RingChange(Some(Box::new(facts)))),
         ("ring_change/none", Answer::RingChange(None)),

@@ -1,7 +1,7 @@
 //! Several engines that are replicas of each other, in one process. Their peers are called
 //! directly, so that what is tested is the coordination and not the transport.
 
-mod cluster;
+pub mod cluster;
 mod commit_hooks;
 mod conditional;
 mod coordinators;

@@ -77,15 +77,15 @@ pub(super) const KEYS: &[KeySpec] = &[
     ),
     KeySpec::own(
         "cluster.advertised_address",
-        Kind::Address,
+        Kind::Host,
         "",
         "The address at which other nodes reach listener.peer. It is needed if that listener serves all addresses \
          (0.0.0.0 or [::]), or if an address translation is in between. Without it, other nodes use the address of the \
-         listener.",
+         listener. A host name is resolved when the node starts, and the other nodes learn the address.",
     ),
     KeySpec::own(
         "cluster.peers",
-        Kind::Addresses,
+        Kind::Hosts,
         "",
         "The addresses at which other nodes of the cluster listen (their listener.peer or cluster.advertised_address), \
          separated by blanks. A node that starts with an empty data directory asks them before it serves. If a member has \
@@ -93,7 +93,8 @@ pub(super) const KEYS: &[KeySpec] = &[
          of that member ('ombak admin cluster rejoin'), join as another node ('ombak admin cluster join'), or go on alone \
          ('ombak admin cluster alone'). It also waits as long as none of them is a member of a cluster that does not know \
          it, and not all of them answer. Without this key it is a cluster of its own at once. It may name the node \
-         itself, so all nodes can have the same value.",
+         itself, so all nodes can have the same value. Host names are resolved each time they are used: a node also \
+         finds members under them that came back with another address.",
     ),
     KeySpec::own(
         "cluster.conditional_put_without_majority",

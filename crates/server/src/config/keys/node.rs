@@ -53,7 +53,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         Kind::Path,
         "",
         "The directory of Riak's libraries.",
-        "Ombak is a single program without libraries",
+        "Ombak is a single program",
     ),
     KeySpec::works(
         "listener.http.$name",
@@ -71,10 +71,10 @@ pub(super) const KEYS: &[KeySpec] = &[
     ),
     KeySpec::own(
         "listener.peer.$name",
-        Kind::Address,
+        Kind::HostToListen,
         "",
         "The address on which the node listens for the other nodes of its cluster, and from which it connects to them. \
-         NAME is any word, and there is at most one such listener. Without it the node is alone: it cannot join other \
+         A host name is resolved when the node starts. NAME is any word, and there is at most one such listener. Without it the node is alone: it cannot join other \
          nodes, and they cannot join it. Whoever reaches this address needs the secret of the cluster \
          (cluster.secret_file), or a certificate of its authority (cluster.ssl.certfile). Without certificates, \
          requests between nodes are not encrypted.",
@@ -181,6 +181,14 @@ pub(super) const KEYS: &[KeySpec] = &[
         "Number of log files that are kept, including the current one.",
     ),
     KeySpec::works("logger.max_file_size", Kind::ByteSize, "1MB", "Size at which a new log file is begun."),
+    KeySpec::own(
+        "log.slow_request",
+        Kind::DurationOr("off"),
+        "500ms",
+        "Requests that take this long or longer are logged, with where their time went. Requests of clients to this \
+         node count, over both protocols. 'off' logs none. 'ombak admin set log.slow_request=100ms' changes the time in \
+         a running node until it stops.",
+    ),
     KeySpec::no_meaning("logger.**", Kind::Text, "", "Further settings of Erlang's logger.", NO_ERLANG),
     KeySpec::no_meaning("log.**", Kind::Text, "", "The log settings of Riak before 3.2.", OLD_LOGS),
     KeySpec::works("cluster.job.riak_kv.list_buckets", Kind::Flag, "on", "Whether clients may list buckets."),
@@ -228,6 +236,14 @@ pub(super) const KEYS: &[KeySpec] = &[
         "on",
         "Whether clients may run queries of the old Riak Search.",
         "Riak dropped the old Riak Search in 3.0",
+    ),
+    KeySpec::own(
+        "accept_missing.security",
+        Kind::Flag,
+        "off",
+        "Whether the node starts although the configuration asks for security that does not exist here: HTTPS \
+         (listener.https, ssl), or encrypted handoff (handoff.ssl) without cluster.ssl.certfile. Nothing protects the \
+         data then but the network: whoever reaches the listeners reads and changes everything.",
     ),
     KeySpec::not_yet("ssl.certfile", Kind::Path, "", "The certificate of this node.", HTTPS),
     KeySpec::not_yet("ssl.keyfile", Kind::Path, "", "The private key of this node.", HTTPS),

@@ -3,6 +3,8 @@
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;
 
+const NO_ERLANG: &str = "Ombak cannot run functions in Erlang";
+
 pub(super) const KEYS: &[KeySpec] = &[
     KeySpec::works(
         "object.size.maximum",
@@ -110,18 +112,21 @@ pub(super) const KEYS: &[KeySpec] = &[
         "1",
         "How concurrent writes are detected: 1 by vector clocks alone, 2 by dotted version vectors.",
     ),
-    KeySpec::works(
+    KeySpec::no_meaning(
         "buckets.default.precommit",
         Kind::Hooks,
         "",
-        "Erlang functions to run before a put. Ombak cannot run Erlang: puts to a bucket that names a function are \
-         refused.",
+        "Erlang functions to run before a put. A node with this key does not start: it would refuse each put. Hooks in \
+         JavaScript are registered with 'ombak admin function'.",
+        NO_ERLANG,
     ),
-    KeySpec::works(
+    KeySpec::no_meaning(
         "buckets.default.postcommit",
         Kind::Hooks,
         "",
-        "Erlang functions to run after a put. Ombak cannot run Erlang: each put counts as a failed hook.",
+        "Erlang functions to run after a put. Each put counts as a failed hook. Hooks in JavaScript are registered with \
+         'ombak admin function'.",
+        NO_ERLANG,
     ),
     KeySpec::no_meaning(
         "retry_put_coordinator_failure",
