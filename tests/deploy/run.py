@@ -83,7 +83,8 @@ def systemd(check, directory):
     unit = (DEPLOY / "systemd" / "ombak.service").read_text()
     commands = re.findall(r"^ExecStart(?:Pre)?=(.*)$", unit, re.MULTILINE)
     check("the unit starts the node", len(commands), 1)
-    # systemd looks at the exit code of the main process alone, so the node checks its configuration itself.
+    # systemd looks at the exit code of the main process alone, so the node checks its configuration
+    # itself.
     check("a node that needs an operator is not started again", "RestartPreventExitStatus=78" in unit, True)
     bad = directory / "bad.conf"
     bad.write_text("no.such.key = 1\n")

@@ -44,15 +44,10 @@ impl Kv {
     /// of the counts for a moment.
     pub fn top(&self, count_max: usize) -> TopOfNode {
         let stats = &self.engine.stats;
-        let total = |name: &str| {
-            let spirals = stats.spirals();
-            spirals.iter().find(|(is, _)| *is == name).map_or(0, |(_, spiral)| spiral.total())
-        };
-        let gauge = |name: &str| {
-            stats.gauges_and_counters().into_iter().find(|(is, _)| *is == name).map_or(0, |(_, value)| value)
-        };
+        let (spirals, gauges, histograms) = (stats.spirals(), stats.gauges_and_counters(), stats.histograms());
+        let total = |name: &str| spirals.iter().find(|(is, _)| *is == name).map_or(0, |(_, spiral)| spiral.total());
+        let gauge = |name: &str| gauges.iter().find(|(is, _)| *is == name).map_or(0, |(_, value)| *value);
         let times = |name: &str| {
-            let histograms = stats.histograms();
             histograms.iter().find(|(is, _)| *is == name).map_or_else(Summary::default, |(_, h)| h.last_minute())
         };
         let slow = Operation::ALL.into_iter().map(|operation| self.engine.slow.count(operation)).sum();

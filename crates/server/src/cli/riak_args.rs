@@ -16,7 +16,7 @@ pub enum RiakCommand {
         #[arg(value_name = "NODE")]
         member: Option<String>,
         /// How long to wait, at most a year. Meanwhile the node may also be down.
-        #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(..=31_536_000))]
+        #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = seconds())]
         wait: u64,
     },
     /// Print statistics by their names.
@@ -24,6 +24,11 @@ pub enum RiakCommand {
     Stat(StatCommand),
     /// Print what an operator should look at.
     Diag,
+}
+
+/// At most a year, so that the end of the wait is a time that the clock can show.
+fn seconds() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(..=31_536_000)
 }
 
 #[derive(Debug, Subcommand)]
