@@ -2,10 +2,12 @@
 stopped at the end.
 
 The replay of the recordings and the suites of the official clients use it to talk to the real
-program. Ports are taken from the kernel and released before the node binds them. So a start is
-tried again if another process took one of them."""
+program. Ports are found free and released before the node binds them. So a start is tried again if
+another process took one of them."""
+import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -45,6 +47,22 @@ def clean_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith("OMBAK_")}
 
 
+def numbers_to_try():
+    """Port numbers in the order in which a test tries them. `make test` names a range for each test
+    that runs beside others (OMBAK_TEST_PORTS=FIRST-LAST), which the system gives to no outgoing
+    connection, so that nobody takes the port of a node that is stopped for a while. Without it, the
+    system chooses."""
+    given = os.environ.get("OMBAK_TEST_PORTS")
+    if not given:
+        return itertools.repeat(0)
+    first, last = (int(number) for number in given.split("-"))
+    numbers = list(range(first, last + 1))
+    # Two processes of one test do not begin at the same number.
+    random.shuffle(numbers)
+    return iter(numbers)
+
+
+_numbers_to_try = numbers_to_try()
 _ports_given = set()
 _ports_lock = threading.Lock()
 
@@ -55,15 +73,20 @@ def free_ports(count, address="127.0.0.1"):
     sockets, ports = [], []
     try:
         with _ports_lock:
-            while len(ports) < count:
+            for number in _numbers_to_try:
                 s = socket.socket()
                 sockets.append(s)
-                s.bind((address, 0))
+                try:
+                    s.bind((address, number))
+                except OSError:
+                    continue
                 port = s.getsockname()[1]
                 if port not in _ports_given:
                     _ports_given.add(port)
                     ports.append(port)
-        return ports
+                if len(ports) == count:
+                    return ports
+        raise NodeError(f"{count} ports are not free in OMBAK_TEST_PORTS={os.environ.get('OMBAK_TEST_PORTS')}")
     finally:
         for s in sockets:
             s.close()
