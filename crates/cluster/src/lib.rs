@@ -28,7 +28,7 @@ mod membership;
 mod metadata;
 mod node;
 mod replica;
-pub mod service_numbers;
+mod services;
 mod waking;
 pub mod wire;
 

@@ -20,7 +20,7 @@ pub mod buckets;
 mod conditional;
 mod config;
 pub mod coordination;
-mod coverage;
+pub mod coverage;
 mod deliberate_faults;
 mod engine;
 #[cfg(any(test, fuzzing))]

@@ -1,14 +1,18 @@
-//! Parts of listings and index queries that nodes answer for each other.
+//! Parts of listings, index queries and other coverage questions that nodes answer for each other.
+//!
+//! What is asked is the business of `ombak_kv::coverage`: this module carries any question that is
+//! registered there.
 //!
 //! An answer is a stream of items. The asking node grants a window of bytes, so a node never works
 //! far ahead of a slow reader. When the asking node drops the stream, the work at the other node
 //! ends with its present piece.
 
+pub(crate) mod messages;
 mod remote;
 mod service;
 
 pub(crate) use remote::RemoteCoverage;
-pub(crate) use service::CoverageService;
+pub(crate) use service::COVERAGE;
 
 /// How many bytes a node may send ahead of what was consumed. Half of it holds the longest message
 /// of an answer, which has twice [`ITEM_BYTES_MAX`]. The asking node has room for 455 such windows

@@ -1,12 +1,13 @@
 //! Asks another node for parts of a listing or query.
 
+use super::messages::{CoverageMessage, decode_coverage_item, decode_coverage_message, encode_coverage_request};
+use super::service::COVERAGE;
 use super::{WHOLE_ITEM_BYTES_MAX, WINDOW_BYTES};
 use crate::replica::Caller;
 use crate::replica::failure::{error_of, undecodable};
-use crate::service_numbers::COVERAGE;
-use crate::wire::{CoverageMessage, Malformed, decode_coverage_item, decode_coverage_message, encode_coverage_request};
+use crate::wire::Malformed;
 use bytes::Bytes;
-use ombak_kv::{CoverageClient, CoverageItem, CoverageRequest, CoverageStream};
+use ombak_kv::{CoverageClient, CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream};
 use ombak_peer::frame::Priority;
 use ombak_peer::{ItemStream, Lane, Outgoing, RingVersion, StreamPart};
 use ombak_runtime::BoxFuture;
@@ -27,15 +28,25 @@ impl RemoteCoverage {
     pub(crate) fn new(node: NodeId, caller: Arc<Caller>) -> Self {
         Self { node, caller }
     }
+
+    /// Whether the node may be asked. One that is not connected says nothing of itself; the call
+    /// connects it.
+    fn knows(&self, question: &CoverageQuestion) -> bool {
+        let transport = &self.caller.transport;
+        transport.live_session(self.node).is_none() || transport.shares(self.node, question.capability())
+    }
 }
 
 impl CoverageClient for RemoteCoverage {
     fn open(&self, request: CoverageRequest) -> BoxFuture<'static, Result<Box<dyn CoverageStream>, Error>> {
         let (node, caller) = (self.node, Arc::clone(&self.caller));
+        if !self.knows(&request.question) {
+            return Box::pin(std::future::ready(Err(not_known(node, &request.question))));
+        }
         Box::pin(async move {
             let outgoing = Outgoing {
                 lane: Lane::Bulk,
-                service: COVERAGE,
+                service: COVERAGE.number,
                 // Clients wait for listings, and for nothing else on this connection.
                 priority: Priority::Request,
                 ring: RingVersion { lineage: request.ring.lineage, number: request.ring.number },
@@ -49,6 +60,12 @@ impl CoverageClient for RemoteCoverage {
             Ok(Box::new(RemoteStream { node, items, parts: Vec::new() }) as Box<dyn CoverageStream>)
         })
     }
+}
+
+/// Another replica may know the question.
+fn not_known(node: NodeId, question: &CoverageQuestion) -> Error {
+    let why = format!("an earlier version of ombak runs on node {node}, which cannot be asked for {}", question.name());
+    StoreFailure::new(StoreFailureKind::Unreachable, why).into()
 }
 
 /// There is no room for another answer at this moment, here or at the other node. The listing waits
@@ -104,5 +121,19 @@ impl RemoteStream {
 impl CoverageStream for RemoteStream {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<CoverageItem, Error>>> {
         Box::pin(async move { self.advance().await.transpose() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The planner gives the part to another replica after such an error.
+    #[test]
+    fn a_node_that_does_not_know_a_question_counts_as_one_that_cannot_be_reached() {
+        let error = not_known(NodeId::new(7), &CoverageQuestion::buckets(Bytes::from_static(b"t")));
+        let Error::Storage(failure) = error else { panic!("another kind") };
+        assert_eq!(failure.kind, StoreFailureKind::Unreachable);
+        assert!(failure.text.contains("cannot be asked for buckets"), "{}", failure.text);
     }
 }

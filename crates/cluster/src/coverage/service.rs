@@ -1,21 +1,24 @@
 //! Answers parts of listings and queries of other nodes.
 
 use super::ITEM_BYTES_MAX;
+use super::messages::{
+    decode_coverage_item, decode_coverage_message, decode_coverage_request, encode_coverage_item,
+    encode_coverage_request, split_coverage_item,
+};
 use crate::replica::ReplicaCounters;
 use crate::replica::failure::{MALFORMED, REPLICA_ERROR};
-use crate::service_numbers::COVERAGE;
-use crate::wire::{decode_coverage_request, encode_coverage_item, encode_error, split_coverage_item};
+use crate::services::{Gate, MessageKind, NodeContext, NodeService, Opened, Server, Since, UnderWay, again};
+use crate::wire::encode_error;
 use bytes::Bytes;
-use ombak_kv::{CoverageClient, CoverageRequest, Kv};
-use ombak_peer::connection::TwoServices;
+use ombak_kv::{CoverageClient, CoverageItem, CoverageRequest, Kv};
 use ombak_peer::mux::Body;
-use ombak_peer::{Incoming, RefusalCode, Responder, Services};
+use ombak_peer::{Incoming, RefusalCode, Responder};
 use ombak_ring::RingVersion;
 use ombak_runtime::{Runtime, within};
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tracing::warn;
 
@@ -32,15 +35,48 @@ const CROWD: usize = 64;
 /// How long an answer waits before it looks whether it has to end.
 const STALL: Duration = Duration::from_millis(500);
 
-/// The service of a node for the listings and queries of other nodes.
-pub(crate) struct CoverageService {
+/// Parts of listings, index queries and other coverage questions.
+pub(crate) const COVERAGE: NodeService = NodeService {
+    number: 8,
+    title: "parts of listings and queries",
+    capability: "coverage.1",
+    since: Since::Version1,
+    server: Server::OfNode(open),
+    messages: &[
+        MessageKind {
+            name: "coverage_request",
+            check: |bytes| {
+                again(bytes, |bytes| decode_coverage_request(bytes, RingVersion::first(1)), encode_coverage_request);
+            },
+        },
+        MessageKind { name: "coverage_item", check: |bytes| again(bytes, decode_coverage_item, one_item) },
+        // A part of an item stands for nothing by itself.
+        MessageKind { name: "coverage_message", check: |bytes| drop(decode_coverage_message(bytes)) },
+    ],
+};
+
+fn open(context: &NodeContext) -> Opened {
+    let (kv, runtime, counters) = (context.kv.clone(), context.runtime.clone(), context.counters.clone());
+    let gate = Gate::new(ANSWERS_MAX);
+    let service = CoverageService { kv, runtime, counters, gate: gate.clone(), worked_on: AtomicUsize::new(0) };
+    let service = Arc::new(service);
+    Opened::behind(&gate, move |request, answer| service.serve(&request, answer))
+}
+
+fn one_item(item: &CoverageItem) -> Body {
+    let mut whole = encode_coverage_item(item, usize::MAX);
+    assert_eq!(whole.len(), 1, "{item:?}");
+    whole.remove(0)
+}
+
+/// The server of a node for the listings and queries of other nodes.
+struct CoverageService {
     kv: Kv,
     runtime: Arc<dyn Runtime>,
     counters: Arc<ReplicaCounters>,
-    under_way: AtomicUsize,
-    /// How many of them do not wait for the asking node.
+    gate: Arc<Gate>,
+    /// How many of the answers under way do not wait for the asking node.
     worked_on: AtomicUsize,
-    is_draining: AtomicBool,
 }
 
 /// A place among the answers that are worked on, until this is dropped.
@@ -59,45 +95,10 @@ impl Drop for Place<'_> {
     }
 }
 
-/// An answer that counts as under way until this is dropped.
-struct UnderWay(Arc<CoverageService>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 impl CoverageService {
-    pub(crate) fn new(kv: Kv, runtime: Arc<dyn Runtime>, counters: Arc<ReplicaCounters>) -> Arc<Self> {
-        let (under_way, worked_on) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Arc::new(Self { kv, runtime, counters, under_way, worked_on, is_draining: AtomicBool::new(false) })
-    }
-
-    /// Registers the service.
-    pub(crate) fn register(self: &Arc<Self>, services: &mut Services) -> Result<(), TwoServices> {
-        let this = Arc::clone(self);
-        let serve = move |request: Incoming, answer| this.serve(&request, answer);
-        services.register(COVERAGE, "parts of listings and queries", Arc::new(serve))
-    }
-
-    /// Refuses further requests, and ends the answers that are under way: other replicas go on.
-    pub(crate) fn drain(&self) {
-        self.is_draining.store(true, Ordering::SeqCst);
-    }
-
-    /// The number of answers that are under way.
-    pub(crate) fn under_way(&self) -> usize {
-        self.under_way.load(Ordering::SeqCst)
-    }
-
     fn serve(self: &Arc<Self>, request: &Incoming, answer: Responder) {
-        let before = self.under_way.fetch_add(1, Ordering::SeqCst);
-        let under_way = UnderWay(Arc::clone(self));
-        if self.is_draining.load(Ordering::SeqCst) {
-            return answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
-        }
-        if before >= ANSWERS_MAX || self.worked_on.load(Ordering::SeqCst) >= WORKED_ON_MAX {
+        let Some((answer, under_way)) = self.gate.enter(answer, &self.counters) else { return };
+        if self.worked_on.load(Ordering::SeqCst) >= WORKED_ON_MAX {
             self.counters.refused_for_overload();
             return answer.overload();
         }
@@ -112,31 +113,30 @@ impl CoverageService {
             }
         };
         self.counters.listing_served();
-        self.runtime.spawn(Box::pin(under_way.answer(question, answer)));
+        self.runtime.spawn(Box::pin(Arc::clone(self).answer(under_way, question, answer)));
     }
-}
 
-impl UnderWay {
-    async fn answer(self, question: CoverageRequest, mut answer: Responder) {
+    async fn answer(self: Arc<Self>, under_way: UnderWay, question: CoverageRequest, mut answer: Responder) {
         match self.send_items(question, &mut answer).await {
             Ok(()) => answer.answer(Body::new()),
             Err(Error::Stopping) => answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new()),
             Err(error) => answer.refuse(REPLICA_ERROR, encode_error(&error)),
         }
+        drop(under_way);
     }
 
     async fn send_items(&self, question: CoverageRequest, answer: &mut Responder) -> Result<(), Error> {
-        let mut stream = self.0.kv.local_replica().open(question).await?;
+        let mut stream = self.kv.local_replica().open(question).await?;
         loop {
-            // The place is free again when the piece is made.
-            let piece = {
-                let _place = Place::take(&self.0);
+            // The place is free again when the item is made.
+            let item = {
+                let _place = Place::take(self);
                 stream.next().await
             };
-            let Some(piece) = piece else { return Ok(()) };
-            let items = encode_coverage_item(&piece?, ITEM_BYTES_MAX).into_iter();
+            let Some(item) = item else { return Ok(()) };
+            let items = encode_coverage_item(&item?, ITEM_BYTES_MAX).into_iter();
             for item in items.flat_map(|item| split_coverage_item(item, 2 * ITEM_BYTES_MAX)) {
-                if self.0.is_draining.load(Ordering::SeqCst) {
+                if self.gate.is_draining() {
                     return Err(Error::Stopping);
                 }
                 self.send(item, answer).await?;
@@ -147,12 +147,12 @@ impl UnderWay {
     /// Sends an item as soon as the asking node takes it. Fails if the node is gone, or if it takes
     /// nothing while many answers are under way.
     async fn send(&self, item: Body, answer: &mut Responder) -> Result<(), Error> {
-        let runtime = &*self.0.runtime;
+        let runtime = &*self.runtime;
         let mut sending = pin!(answer.send_item(item));
         loop {
             match within(runtime, Some(runtime.now() + STALL), sending.as_mut()).await {
                 Ok(sent) => return sent.map_err(|_| Error::Timeout),
-                Err(_) if self.0.under_way() > CROWD => return Err(gives_way()),
+                Err(_) if self.gate.under_way() > CROWD => return Err(gives_way()),
                 Err(_) => {}
             }
         }

@@ -1,10 +1,9 @@
 //! Asks another node for pieces of parts.
 
-use crate::capabilities::MAPREDUCE;
+use super::messages::{JobAnswer, JobQuestion, decode_job_answer, encode_job_question};
+use super::service::PARTS;
 use crate::replica::failure::{error_of, undecodable};
 use crate::replica::{Caller, known_version};
-use crate::service_numbers::JOB_PART;
-use crate::wire::{JobAnswer, JobQuestion, decode_job_answer, encode_job_question};
 use bytes::Bytes;
 use ombak_jobs::{PartAnswer, PartClient, PartError, PartRequest, PartWork, SentPiece};
 use ombak_peer::frame::Priority;
@@ -37,7 +36,7 @@ impl RemoteParts {
         let (node, caller) = (self.node, Arc::clone(&self.caller));
         let outgoing = Outgoing {
             lane: Lane::Bulk,
-            service: JOB_PART,
+            service: PARTS.number,
             // A client waits for the job.
             priority: Priority::Request,
             ring,
@@ -50,7 +49,8 @@ impl RemoteParts {
 
     fn can(&self) -> bool {
         // A node that is not connected says nothing of itself; the call connects it.
-        self.caller.transport.live_session(self.node).is_none() || self.caller.transport.shares(self.node, MAPREDUCE)
+        self.caller.transport.live_session(self.node).is_none()
+            || self.caller.transport.shares(self.node, PARTS.capability)
     }
 }
 

@@ -48,6 +48,7 @@ mod removal;
 mod ring_change_facts;
 mod ring_changes;
 mod seeds;
+mod service;
 mod settlement;
 mod staged;
 mod standing;
@@ -70,5 +71,6 @@ pub use operations::{
 pub use parts::{MemberParts, MemberTiming};
 pub use ring_change_facts::{RingChangeFacts, RingObstacle};
 pub use seeds::{Seed, SeedNames, Seeds};
+pub(crate) use service::{MEMBERS, MemberContext};
 pub use settlement::{Settlement, Unfinished, Unsettled, UnsettledCounts};
 pub use start::MemberStartError;

@@ -18,7 +18,7 @@ use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question, SameMember, decode, encode};
 use crate::capabilities::NEWCOMERS;
-use crate::service_numbers::MEMBERS;
+use crate::member::MEMBERS;
 use ombak_kv::NoPart;
 use ombak_metadata::state::{Command, MemberStatus, Metadata};
 use ombak_peer::IdentifyError;

@@ -9,21 +9,19 @@ use super::member_node::{Followed, Inner, MemberNode, cluster_id, learn_names, o
 use super::older::AskingTransport;
 use super::parts::MemberParts;
 use super::properties::ClusterProperties;
-use super::questions::{Answer, decode, encode};
 use super::seeds::MovedMembers;
+use super::service::MemberContext;
 use super::standing::Standing;
 use super::tombstones_gate::TombstonesGate;
-use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records, register};
+use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records};
 use crate::node::{ClusterNode, NodeNames, StartError};
-use crate::service_numbers::MEMBERS;
-use bytes::Bytes;
+use crate::services::registry;
 use ombak_kv::{FillReason, Holdings, Kv};
 use ombak_metadata::state::Metadata;
 use ombak_metadata::{LogDirs, LogError, MetadataNode, Myself, SavedMetadata};
 use ombak_node_files::OwnMetadata;
-use ombak_peer::{Incoming, RefusalCode, Responder, Services};
 use ombak_ring::{Ring, RingSize};
-use ombak_runtime::{Published, Runtime};
+use ombak_runtime::Published;
 use ombak_storage::fs::FileSystem;
 use ombak_types::Error;
 use std::collections::BTreeMap;
@@ -83,9 +81,14 @@ impl MemberNode {
         let names = node.names.clone();
         let (slot, admission, cell) = (MetadataSlot::default(), Arc::new(MemberAdmission::default()), Cell::default());
         let acquaintance = AcquaintanceCell::default();
-        register(&mut node.services, slot.clone(), acquaintance.clone(), runtime.clone()).map_err(StartError::from)?;
-        let known = (admission.clone(), slot.clone());
-        register_questions(&mut node.services, cell.clone(), known, runtime.clone())?;
+        let context = MemberContext {
+            runtime: runtime.clone(),
+            metadata: slot.clone(),
+            acquaintance: acquaintance.clone(),
+            admission: admission.clone(),
+            member: cell.clone(),
+        };
+        registry::open_of_member(&context, node.speaks, &mut node.services).map_err(StartError::from)?;
         node.admission = admission.clone();
         node.kv.awaits_ring = true;
         node.kv.hooks.kind_gate = Some(Arc::new(DataTypesGate::new(cell.clone())));
@@ -327,40 +330,4 @@ impl Begin {
 /// Whether nothing has happened in this cluster since its founding but changes of bucket types.
 fn is_as_founded(state: &Metadata) -> bool {
     state.members().len() == 1 && state.ring().is_some_and(|ring| ring.version().number == 1)
-}
-
-fn register_questions(
-    services: &mut Services,
-    cell: Cell,
-    (admission, slot): (Arc<MemberAdmission>, MetadataSlot),
-    runtime: Arc<dyn Runtime>,
-) -> Result<(), StartError> {
-    let serve = move |request: Incoming, answer: Responder| {
-        // Nodes that start at the same time ask each other before they take part.
-        if let (Ok(question), Some(known)) = (decode(request.body()), admission.known.load_full()) {
-            let peer = request.peer().identity.node;
-            if let Some(said) = admission.starts.answer(peer, &question, &known, &slot) {
-                let inner = cell.get().and_then(Weak::upgrade).filter(|_| admission.starts.has_news());
-                let Some(inner) = inner else { return answer.answer(encode(&said)) };
-                return runtime.spawn(Box::pin(async move {
-                    // The node that asks may go on when the next start here knows of it, too.
-                    inner.save_seen().await;
-                    answer.answer(encode(&said));
-                }));
-            }
-        }
-        let Some(inner) = cell.get().and_then(Weak::upgrade).filter(|inner| !inner.is_stopping()) else {
-            return answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
-        };
-        let (body, deadline) = (request.body().clone(), request.deadline());
-        let peer = request.peer().identity.node;
-        runtime.spawn(Box::pin(async move {
-            let said = match decode(&body) {
-                Ok(question) => inner.answer_peer(peer, &question, deadline).await,
-                Err(why) => Answer::Refused { why: format!("the question cannot be read: {why}") },
-            };
-            answer.answer(encode(&said));
-        }));
-    };
-    Ok(services.register(MEMBERS, "members", Arc::new(serve))?)
 }

@@ -1,13 +1,11 @@
 //! Asks a node over the path that requests of clients take.
 
-use crate::service_numbers::HEALTH_PROBE;
+use crate::services::{NodeContext, NodeService, Opened, Server, Since};
 use bytes::Bytes;
-use ombak_kv::Kv;
 use ombak_membership::HealthProbe;
-use ombak_peer::connection::TwoServices;
 use ombak_peer::frame::Priority;
 use ombak_peer::mux::Body;
-use ombak_peer::{Incoming, Lane, Outgoing, Peers, RefusalCode, Responder, RingVersion, Services};
+use ombak_peer::{Incoming, Lane, Outgoing, Peers, RefusalCode, Responder, RingVersion};
 use ombak_runtime::{BoxFuture, Runtime};
 use ombak_types::NodeId;
 use std::sync::Arc;
@@ -27,7 +25,7 @@ impl HealthProbe for RequestProbe {
         let transport = self.transport.clone();
         let outgoing = Outgoing {
             lane: Lane::Requests,
-            service: HEALTH_PROBE,
+            service: PROBES.number,
             priority: Priority::Request,
             ring: RingVersion::default(),
             age: Duration::ZERO,
@@ -38,10 +36,21 @@ impl HealthProbe for RequestProbe {
     }
 }
 
+/// Whether a node answers requests at all. Questions and answers are empty.
+pub(crate) const PROBES: NodeService = NodeService {
+    number: 10,
+    title: "health probes",
+    capability: "health-probe.1",
+    since: Since::Version1,
+    server: Server::OfNode(open),
+    messages: &[],
+};
+
 /// Answers probes through the threads that wait for disks. If all of them hang, no probe is
 /// answered.
-pub(super) fn register_probes(services: &mut Services, kv: Kv, runtime: Arc<dyn Runtime>) -> Result<(), TwoServices> {
-    let serve = move |_request: Incoming, answer: Responder| {
+fn open(context: &NodeContext) -> Opened {
+    let (kv, runtime) = (context.kv.clone(), context.runtime.clone());
+    Opened::without_gate(move |_request: Incoming, answer: Responder| {
         let kv = kv.clone();
         runtime.spawn(Box::pin(async move {
             match kv.wait_for_disk_thread().await {
@@ -49,6 +58,5 @@ pub(super) fn register_probes(services: &mut Services, kv: Kv, runtime: Arc<dyn 
                 Err(_) => answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new()),
             }
         }));
-    };
-    services.register(HEALTH_PROBE, "health probes", Arc::new(serve))
+    })
 }

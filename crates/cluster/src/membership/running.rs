@@ -1,17 +1,14 @@
 //! The membership of a node that runs.
 
-use super::probe::{RequestProbe, register_probes};
+use super::probe::RequestProbe;
 use super::transport::PacketTransport;
-use crate::service_numbers::MEMBERSHIP;
 use arc_swap::ArcSwapOption;
 use ombak_kv::{ClassId, FillReason, Kv};
 use ombak_membership::{
     ClassSet, HealthConfig, InvalidTimes, LivenessTable, Membership, MembershipConfig, MembershipParts, MembershipView,
     Process, RingVersionKnown, SoftState, StartError,
 };
-use ombak_peer::connection::TwoServices;
-use ombak_peer::mux::Body;
-use ombak_peer::{Incoming, NodeIdentity, Peers, Responder, Services};
+use ombak_peer::{NodeIdentity, Peers};
 use ombak_runtime::{Published, Runtime, RuntimeExt};
 use ombak_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,25 +53,8 @@ impl Detection {
     }
 }
 
-/// The membership of a node, once it runs. Services are registered before there is one.
+/// The membership of a node, once it runs. Services are opened before there is one.
 pub(crate) type MembershipSlot = Arc<ArcSwapOption<Membership>>;
-
-/// Registers the services that membership needs.
-pub(crate) fn register(
-    services: &mut Services,
-    slot: MembershipSlot,
-    kv: Kv,
-    runtime: Arc<dyn Runtime>,
-) -> Result<(), TwoServices> {
-    let receive = move |request: Incoming, answer: Responder| {
-        if let Some(membership) = &*slot.load() {
-            membership.receive(request.peer().identity.node, request.body());
-        }
-        answer.answer(Body::new());
-    };
-    services.register(MEMBERSHIP, "failure detection", Arc::new(receive))?;
-    register_probes(services, kv, runtime)
-}
 
 /// Starts membership over a transport that runs.
 pub(crate) fn start(

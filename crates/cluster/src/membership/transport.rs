@@ -1,11 +1,11 @@
 //! Carries packets of the failure detection.
 
-use crate::service_numbers::MEMBERSHIP;
+use crate::services::{NodeContext, NodeService, Opened, Server, Since};
 use bytes::Bytes;
 use ombak_membership::MembershipTransport;
 use ombak_peer::frame::Priority;
 use ombak_peer::mux::Body;
-use ombak_peer::{Lane, Outgoing, Peers, RingVersion};
+use ombak_peer::{Incoming, Lane, Outgoing, Peers, Responder, RingVersion};
 use ombak_runtime::Runtime;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -17,6 +17,26 @@ use std::time::Duration;
 const UNDER_WAY_MAX: usize = 32;
 /// A packet that has not left after this long is of no use any more.
 const PACKET_LIFE: Duration = Duration::from_secs(1);
+
+/// Failure detection. `ombak_membership` encodes its packets.
+pub(crate) const PACKETS: NodeService = NodeService {
+    number: 5,
+    title: "failure detection",
+    capability: "membership.1",
+    since: Since::Version1,
+    server: Server::OfNode(open),
+    messages: &[],
+};
+
+fn open(context: &NodeContext) -> Opened {
+    let slot = context.membership.clone();
+    Opened::without_gate(move |request: Incoming, answer: Responder| {
+        if let Some(membership) = &*slot.load() {
+            membership.receive(request.peer().identity.node, request.body());
+        }
+        answer.answer(Body::new());
+    })
+}
 
 /// The way of packets over the transport. They have the priority of control messages, so transfers
 /// do not delay them.
@@ -64,7 +84,7 @@ impl MembershipTransport for PacketTransport {
         let Some(under_way) = UnderWay::begin(to, &self.under_way) else { return };
         let outgoing = Outgoing {
             lane: Lane::Requests,
-            service: MEMBERSHIP,
+            service: PACKETS.number,
             priority: Priority::Control,
             ring: RingVersion::default(),
             age: Duration::ZERO,

@@ -12,5 +12,5 @@ mod service;
 mod transport;
 
 pub(crate) use records::{all_records, changed, command, taken_over};
-pub(crate) use service::{Acquaintance, AcquaintanceCell, MetadataSlot, register};
+pub(crate) use service::{Acquaintance, AcquaintanceCell, METADATA, MetadataSlot};
 pub(crate) use transport::{PeerTransport, question};

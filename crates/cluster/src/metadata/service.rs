@@ -1,12 +1,12 @@
 //! Answers the messages of the metadata's group.
 
-use crate::service_numbers::METADATA;
+use crate::member::MemberContext;
+use crate::services::{NodeService, Opened, Server, Since};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use ombak_metadata::MetadataNode;
-use ombak_peer::connection::TwoServices;
-use ombak_peer::{Incoming, RefusalCode, Responder, Services};
-use ombak_runtime::{BoxFuture, Runtime};
+use ombak_peer::{Incoming, RefusalCode, Responder};
+use ombak_runtime::BoxFuture;
 use ombak_types::NodeId;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -23,14 +23,20 @@ pub(crate) trait Acquaintance: Send + Sync {
 /// Who decides it, once the node has started.
 pub(crate) type AcquaintanceCell = Arc<OnceLock<Weak<dyn Acquaintance>>>;
 
-/// Registers the service.
-pub(crate) fn register(
-    services: &mut Services,
-    slot: MetadataSlot,
-    acquaintance: AcquaintanceCell,
-    runtime: Arc<dyn Runtime>,
-) -> Result<(), TwoServices> {
-    let serve = move |request: Incoming, answer: Responder| {
+/// Messages of the metadata's Raft group. `ombak_metadata` encodes them.
+pub(crate) const METADATA: NodeService = NodeService {
+    number: 4,
+    title: "metadata",
+    capability: "metadata.1",
+    since: Since::Version1,
+    server: Server::OfMember(open),
+    messages: &[],
+};
+
+fn open(context: &MemberContext) -> Opened {
+    let (slot, acquaintance) = (context.metadata.clone(), context.acquaintance.clone());
+    let runtime = context.runtime.clone();
+    Opened::without_gate(move |request: Incoming, answer: Responder| {
         let acquaintance = acquaintance.get().and_then(Weak::upgrade);
         let (Some(metadata), Some(acquaintance)) = (slot.load_full(), acquaintance) else {
             return answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
@@ -43,6 +49,5 @@ pub(crate) fn register(
                 answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
             }
         }));
-    };
-    services.register(METADATA, "metadata", Arc::new(serve))
+    })
 }

@@ -1,6 +1,7 @@
 //! Carries the messages of the metadata's group to other nodes.
 
-use crate::service_numbers::METADATA;
+use super::service::METADATA;
+use crate::services::NodeService;
 use bytes::Bytes;
 use ombak_metadata::{NoAnswer, RaftTransport};
 use ombak_peer::frame::Priority;
@@ -27,12 +28,12 @@ impl RaftTransport for PeerTransport {
     }
 }
 
-/// A question that concerns no key: the receiver does not compare rings.
-pub(crate) fn question(service: u16, body: Bytes, deadline: Instant) -> Outgoing {
+/// A question to a service that concerns no key: the receiver does not compare rings.
+pub(crate) fn question(service: NodeService, body: Bytes, deadline: Instant) -> Outgoing {
     let priority = if body.len() > CONTROL_BYTES_MAX { Priority::Request } else { Priority::Control };
     Outgoing {
         lane: Lane::Requests,
-        service,
+        service: service.number,
         priority,
         ring: RingVersion::default(),
         age: Duration::ZERO,

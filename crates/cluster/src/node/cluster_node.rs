@@ -2,12 +2,11 @@
 
 use super::parts::NodeParts;
 use super::start_error::StartError;
-use crate::capabilities::{Speaks, capabilities};
-use crate::coverage::CoverageService;
-use crate::jobs::JobService;
+use crate::capabilities::capabilities;
 use crate::members::{ClusterPeers, Member};
 use crate::membership::{self, MembershipSlot};
 use crate::replica::{Caller, ReplicaCounters, ReplicaService};
+use crate::services::{Gates, NodeContext, registry};
 use crate::waking::{self, Watch};
 use ombak_jobs::Jobs;
 use ombak_kv::Kv;
@@ -44,10 +43,9 @@ pub struct ClusterNode {
     runtime: Arc<dyn Runtime>,
     transport: Peers,
     peers: Arc<ClusterPeers>,
-    replicas: Arc<ReplicaService>,
-    listings: Arc<CoverageService>,
     jobs: Jobs,
-    job_parts: Arc<JobService>,
+    /// The gates of the services that are about data.
+    gates: Gates,
     counters: Arc<ReplicaCounters>,
     membership: MembershipSlot,
     /// Ends the watch for pauses.
@@ -78,19 +76,19 @@ impl ClusterNode {
         let kv = Kv::open(ombak_kv::KvConfig { peers: peers.clone(), ..parts.kv })?;
         let counters = Arc::new(ReplicaCounters::default());
         let replicas = ReplicaService::new(kv.clone(), runtime.clone(), counters.clone(), parts.replica_calls_max);
-        let listings = CoverageService::new(kv.clone(), runtime.clone(), counters.clone());
         let jobs = Jobs::new(kv.clone(), parts.jobs, peers.clone());
-        let job_parts = JobService::new(jobs.clone(), runtime.clone(), counters.clone());
         let membership = MembershipSlot::default();
+        let context = NodeContext {
+            kv: kv.clone(),
+            runtime: runtime.clone(),
+            counters: counters.clone(),
+            replicas,
+            jobs: jobs.clone(),
+            membership: membership.clone(),
+        };
         let started = (|| {
             let mut services = parts.services;
-            replicas.register(&mut services)?;
-            listings.register(&mut services)?;
-            if parts.speaks == Speaks::Everything {
-                job_parts.register(&mut services)?;
-                waking::register(&mut services, kv.clone(), runtime.clone())?;
-            }
-            membership::register(&mut services, membership.clone(), kv.clone(), runtime.clone())?;
+            let gates = registry::open_of_node(&context, parts.speaks, &mut services)?;
             let session = runtime.random_u64().map_err(|error| StartError::Random(error.into()))?;
             let (node, boot_number) = (kv.identity().node_id, kv.identity().boot);
             let (cluster, capabilities) = (parts.cluster, &parts.capabilities | &capabilities(parts.speaks));
@@ -109,9 +107,9 @@ impl ClusterNode {
             }
             let address = parts.listen;
             let listens_on = transport.listen(address).map_err(|source| StartError::Listen { address, source })?;
-            Ok((transport, listens_on))
+            Ok((transport, listens_on, gates))
         })();
-        let (transport, listens_on) = started.inspect_err(|_: &StartError| {
+        let (transport, listens_on, gates) = started.inspect_err(|_: &StartError| {
             if let Some(membership) = membership.swap(None) {
                 membership.stop();
             }
@@ -134,20 +132,7 @@ impl ClusterNode {
             runtime.spawn(Box::pin(waking::watch(watch, is_unwatched.clone())));
         }
         info!(node = kv.node_name(), node_id = %kv.identity().node_id, address = %listens_on, "listening for other nodes");
-        Ok(Self {
-            kv,
-            runtime,
-            transport,
-            peers,
-            replicas,
-            listings,
-            jobs,
-            job_parts,
-            counters,
-            membership,
-            is_unwatched,
-            listens_on,
-        })
+        Ok(Self { kv, runtime, transport, peers, jobs, gates, counters, membership, is_unwatched, listens_on })
     }
 
     /// The engine.
@@ -210,11 +195,9 @@ impl ClusterNode {
         if let Some(membership) = self.membership.load_full() {
             membership.leave();
         }
-        self.replicas.drain();
-        self.listings.drain();
-        self.job_parts.drain();
+        self.gates.drain();
         let drained = async {
-            while self.replicas.under_way() + self.listings.under_way() + self.job_parts.under_way() > 0 {
+            while self.gates.under_way() > 0 {
                 self.runtime.sleep(DRAIN_INTERVAL).await;
             }
         };
@@ -239,9 +222,7 @@ impl ClusterNode {
     /// in its cluster (docs/design/replication.md §8). Services that are not about data go on.
     pub(crate) fn withdraw(&self) {
         self.is_unwatched.store(true, Ordering::SeqCst);
-        self.replicas.drain();
-        self.listings.drain();
-        self.job_parts.drain();
+        self.gates.drain();
         if let Some(membership) = self.membership.swap(None) {
             membership.leave();
         }

@@ -1,21 +1,35 @@
-//! Answers the questions of conditional puts.
+//! The service of conditional puts: it answers their questions.
 
 use super::service::{ReplicaService, knows_placements, refuse, ring_of};
-use crate::service_numbers::PROMISE;
-use crate::wire::{decode_promise_request, encode_promise_reply, encode_promise_reply_without_placement};
+use crate::services::{MessageKind, NodeService, Opened, Server, Since, again};
+use crate::wire::{
+    decode_promise_reply, decode_promise_request, encode_promise_reply, encode_promise_reply_without_placement,
+    encode_promise_request,
+};
 use ombak_kv::{ConditionalClient, PromiseRequest};
-use ombak_peer::connection::TwoServices;
-use ombak_peer::{Incoming, Responder, Services};
-use std::sync::Arc;
+use ombak_peer::{Incoming, Responder};
+
+/// Questions of conditional puts before they write.
+pub(crate) const PROMISE: NodeService = NodeService {
+    number: 11,
+    title: "promises to conditional puts",
+    capability: "promise.1",
+    since: Since::Version1,
+    server: Server::OfNode(|context| {
+        let replicas = context.replicas.clone();
+        Opened::behind(context.replicas.gate(), move |request, answer| replicas.promise(&request, answer))
+    }),
+    messages: &[
+        MessageKind {
+            name: "promise_request",
+            check: |bytes| again(bytes, decode_promise_request, encode_promise_request),
+        },
+        MessageKind { name: "promise_reply", check: |bytes| again(bytes, decode_promise_reply, encode_promise_reply) },
+    ],
+};
 
 impl ReplicaService {
-    pub(super) fn register_promises(self: &Arc<Self>, services: &mut Services) -> Result<(), TwoServices> {
-        let service = self.clone();
-        let promise = move |request, answer| service.promise(&request, answer);
-        services.register(PROMISE, "promises to conditional puts", Arc::new(promise))
-    }
-
-    fn promise(self: &Arc<Self>, request: &Incoming, answer: Responder) {
+    fn promise(&self, request: &Incoming, answer: Responder) {
         let Some((answer, under_way)) = self.begin(request, answer) else { return };
         let Some((answer, question)) = self.decode(request, answer, decode_promise_request) else { return };
         let (deadline, ring) = (Some(request.expires_at()), ring_of(request));

@@ -2,17 +2,32 @@
 
 use super::remote::RemoteReplica;
 use super::service::{ReplicaService, asker_of, refuse, ring_of};
-use crate::service_numbers::REAPING;
+use crate::services::{MessageKind, NodeService, Opened, Server, Since, again};
 use crate::wire::{
     ReapQuestion, decode_reap_answers, decode_reap_question, decode_votes, encode_reap_answers, encode_reap_question,
     encode_votes,
 };
 use ombak_kv::{AskRequest, ReapReply, ReapingClient, RemoveRequest, Round, Vote, VoteRequest};
-use ombak_peer::connection::TwoServices;
-use ombak_peer::{Incoming, Responder, Services};
+use ombak_peer::{Incoming, Responder};
 use ombak_runtime::BoxFuture;
 use ombak_types::Error;
-use std::sync::Arc;
+
+/// Rounds of reaping.
+pub(crate) const REAPING: NodeService = NodeService {
+    number: 9,
+    title: "rounds of reaping",
+    capability: "reaping.1",
+    since: Since::Version1,
+    server: Server::OfNode(|context| {
+        let replicas = context.replicas.clone();
+        Opened::behind(context.replicas.gate(), move |request, answer| replicas.reap(&request, answer))
+    }),
+    messages: &[
+        MessageKind { name: "reap_question", check: |bytes| again(bytes, decode_reap_question, encode_reap_question) },
+        MessageKind { name: "votes", check: |bytes| again(bytes, decode_votes, encode_votes) },
+        MessageKind { name: "reap_answers", check: |bytes| again(bytes, decode_reap_answers, encode_reap_answers) },
+    ],
+};
 
 impl ReapingClient for RemoteReplica {
     fn vote(&self, request: VoteRequest) -> BoxFuture<'static, Result<ReapReply<Vote>, Error>> {
@@ -29,13 +44,7 @@ impl ReapingClient for RemoteReplica {
 }
 
 impl ReplicaService {
-    pub(super) fn register_reaping(self: &Arc<Self>, services: &mut Services) -> Result<(), TwoServices> {
-        let service = self.clone();
-        let reap = move |request, answer| service.reap(&request, answer);
-        services.register(REAPING, "rounds of reaping", Arc::new(reap))
-    }
-
-    fn reap(self: &Arc<Self>, request: &Incoming, answer: Responder) {
+    fn reap(&self, request: &Incoming, answer: Responder) {
         let Some((answer, under_way)) = self.begin(request, answer) else { return };
         let Some((answer, question)) = self.decode(request, answer, decode_reap_question) else { return };
         let in_ring = |round: Round| Round { ring: ring_of(request), ..round };

@@ -2,11 +2,15 @@
 //!
 //! Hot path: every get and put over several nodes asks each other replica once.
 
+use super::coordinate::COORDINATE;
 use super::counters::{ReplicaCounters, count};
 use super::failure::{error_of, outcome_of, put_failure_of, undecodable};
+use super::promise::PROMISE;
+use super::read::READ;
+use super::reaping::REAPING;
+use super::store::STORE;
 use crate::liveness::{Liveness, RequestOutcome};
 use crate::members::Member;
-use crate::service_numbers::{COORDINATE, PROMISE, REAPING, REPLICA_READ, REPLICA_STORE};
 use crate::wire::{
     ForwardedMessage, Malformed, decode_promise_reply, decode_put_reply, decode_read_reply, decode_store_reply,
     encode_forwarded_put, encode_promise_request, encode_replica_read, encode_replica_store,
@@ -110,7 +114,7 @@ impl RemoteReplica {
         let outgoing = Outgoing { lane, service, priority, ring, age: Duration::ZERO, deadline, body };
         let call = caller.transport.begin_call(*node, outgoing, send_by.unwrap_or(deadline), watched.began);
         // A put whose answer is too large was executed nevertheless.
-        let is_read = service == REPLICA_READ;
+        let is_read = service == READ.number;
         Box::pin(async move {
             let response = call.await;
             watched.outcome = outcome_of(&response);
@@ -125,7 +129,7 @@ impl RemoteReplica {
 impl ConditionalClient for RemoteReplica {
     fn promise(&self, request: PromiseRequest) -> BoxFuture<'static, Result<PromiseReply, Error>> {
         self.ask(
-            PROMISE,
+            PROMISE.number,
             (stamp(request.ring), encode_promise_request(&request)),
             request.deadline,
             decode_promise_reply,
@@ -143,7 +147,7 @@ impl RemoteReplica {
     ) -> BoxFuture<'static, Result<T, Error>> {
         let deadline = self.caller.runtime.now() + ROUND_ANSWER_MAX;
         let stamped = (known_version(&self.caller.kv), message);
-        self.ask(REAPING, stamped, Some(deadline), decode, ERRORS)
+        self.ask(REAPING.number, stamped, Some(deadline), decode, ERRORS)
     }
 }
 
@@ -175,13 +179,13 @@ const fn stamp(version: ombak_ring::RingVersion) -> RingVersion {
 impl ReplicaClient for RemoteReplica {
     fn read(&self, read: ReplicaRead) -> BoxFuture<'static, Result<ReadReply, Error>> {
         count(&self.caller.counters.reads_sent);
-        self.ask(REPLICA_READ, (stamp(read.ring), encode_replica_read(&read)), read.deadline, decode_read_reply, ERRORS)
+        self.ask(READ.number, (stamp(read.ring), encode_replica_read(&read)), read.deadline, decode_read_reply, ERRORS)
     }
 
     fn store(&self, store: ReplicaStore) -> BoxFuture<'static, Result<StoreReply, Error>> {
         count(&self.caller.counters.stores_sent);
         self.ask(
-            REPLICA_STORE,
+            STORE.number,
             (stamp(store.ring), encode_replica_store(&store)),
             store.deadline,
             decode_store_reply,
@@ -197,7 +201,7 @@ impl ReplicaClient for RemoteReplica {
         let message = encode_forwarded_put(&ForwardedMessage { operation, begins_before, request });
         let times = (begin_by, Some(deadline));
         let stamped = (known_version(&self.caller.kv), message);
-        self.ask_on(way_of(&stamped.1), COORDINATE, stamped, times, decode_put_reply, PUT_FAILURES)
+        self.ask_on(way_of(&stamped.1), COORDINATE.number, stamped, times, decode_put_reply, PUT_FAILURES)
     }
 }
 

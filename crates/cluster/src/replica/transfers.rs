@@ -3,7 +3,7 @@
 
 use super::remote::RemoteReplica;
 use super::service::{ReplicaService, asker_of, refuse, ring_of};
-use crate::service_numbers::TRANSFER;
+use crate::services::{MessageKind, NodeService, Opened, Server, Since, again};
 use crate::wire::{
     Malformed, TransferQuestion, decode_compared, decode_giving, decode_pushed, decode_summary,
     decode_transfer_question, encode_compared, encode_giving, encode_pushed, encode_summary, encode_transfer_question,
@@ -15,8 +15,29 @@ use ombak_kv::{
 use ombak_peer::{Incoming, Responder};
 use ombak_runtime::BoxFuture;
 use ombak_types::Error;
-use std::sync::Arc;
 use std::time::Duration;
+
+/// Comparisons and pushes of copies between replicas.
+pub(crate) const TRANSFER: NodeService = NodeService {
+    number: 7,
+    title: "transfers",
+    capability: "transfer.1",
+    since: Since::Version1,
+    server: Server::OfNode(|context| {
+        let replicas = context.replicas.clone();
+        Opened::behind(context.replicas.gate(), move |request, answer| replicas.transfer(&request, answer))
+    }),
+    messages: &[
+        MessageKind {
+            name: "transfer_question",
+            check: |bytes| again(bytes, decode_transfer_question, encode_transfer_question),
+        },
+        MessageKind { name: "compared", check: |bytes| again(bytes, decode_compared, encode_compared) },
+        MessageKind { name: "pushed", check: |bytes| again(bytes, decode_pushed, encode_pushed) },
+        MessageKind { name: "summary", check: |bytes| again(bytes, decode_summary, encode_summary) },
+        MessageKind { name: "giving", check: |bytes| again(bytes, decode_giving, encode_giving) },
+    ],
+};
 
 impl RemoteReplica {
     /// Asks a question whose answer is waited for only so long. A sum over a large store may take
@@ -27,7 +48,7 @@ impl RemoteReplica {
         answer_max: Option<Duration>,
         decode: fn(&Bytes) -> Result<T, Malformed>,
     ) -> BoxFuture<'static, Result<T, Error>> {
-        self.ask_in_bulk(TRANSFER, encode_transfer_question(question), answer_max, decode)
+        self.ask_in_bulk(TRANSFER.number, encode_transfer_question(question), answer_max, decode)
     }
 }
 
@@ -50,7 +71,7 @@ impl TransferClient for RemoteReplica {
 }
 
 impl ReplicaService {
-    pub(super) fn transfer(self: &Arc<Self>, request: &Incoming, answer: Responder) {
+    fn transfer(&self, request: &Incoming, answer: Responder) {
         let Some((answer, under_way)) = self.begin(request, answer) else { return };
         let Some((answer, question)) = self.decode(request, answer, decode_transfer_question) else { return };
         let (local, asker) = (self.local(), asker_of(request, &answer));

@@ -3,8 +3,9 @@
 //!
 //! `watch` notices the pause and asks. `service` answers, and lets what is held be brought at once.
 
+pub(crate) mod messages;
 mod service;
 mod watch;
 
-pub(crate) use service::register;
+pub(crate) use service::HOLDINGS;
 pub(crate) use watch::{Watch, watch};

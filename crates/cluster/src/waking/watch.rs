@@ -1,8 +1,7 @@
 //! Notices that this node was paused, and asks the other members what they hold for it.
 
-use crate::capabilities::HOLDINGS_TOLD;
-use crate::service_numbers::HOLDINGS;
-use crate::wire::{decode_holdings, encode_holdings_question};
+use super::messages::{decode_holdings, encode_holdings_question};
+use super::service::HOLDINGS;
 use futures_util::future::join_all;
 use ombak_kv::{Kv, PauseNumber, Peers as _};
 use ombak_peer::frame::Priority;
@@ -64,12 +63,12 @@ impl Watch {
         loop {
             // An earlier version of the program cannot tell. What is not connected says nothing of
             // itself.
-            if self.transport.live_session(node).is_some() && !self.transport.shares(node, HOLDINGS_TOLD) {
+            if self.transport.live_session(node).is_some() && !self.transport.shares(node, HOLDINGS.capability) {
                 return;
             }
             let outgoing = Outgoing {
                 lane: Lane::Requests,
-                service: HOLDINGS,
+                service: HOLDINGS.number,
                 priority: Priority::Control,
                 ring: RingVersion::default(),
                 age: Duration::ZERO,

@@ -14,14 +14,14 @@ use super::reader::{Malformed, Reader};
 pub const OPTIONAL_FROM: u8 = 128;
 
 /// Whether a tag was known.
-pub(super) enum Field {
+pub(crate) enum Field {
     Read,
     Unknown,
 }
 
 /// Reads the fields of a message up to their end. `read` gets each tag with the content, of which
 /// it reads all or nothing.
-pub(super) fn read_fields<'a>(
+pub(crate) fn read_fields<'a>(
     message: &mut Reader<'a>,
     mut read: impl FnMut(u8, &mut Reader<'a>) -> Result<Field, Malformed>,
 ) -> Result<(), Malformed> {
@@ -45,6 +45,6 @@ pub(super) fn read_fields<'a>(
 }
 
 /// Reads the fields of a message that has none in this version.
-pub(super) fn no_fields(message: &mut Reader<'_>) -> Result<(), Malformed> {
+pub(crate) fn no_fields(message: &mut Reader<'_>) -> Result<(), Malformed> {
     read_fields(message, |_, _| Ok(Field::Unknown))
 }

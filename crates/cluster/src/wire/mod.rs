@@ -1,4 +1,6 @@
-//! The bytes of the engine's questions to other nodes and of their answers.
+//! The bytes of the questions to replicas of other nodes and of their answers, and the means by
+//! which all services lay out their messages. (The messages of another service lie beside it, such
+//! as `crate::waking::messages`.)
 //!
 //! What it is: a hand-written layout for each message. A message has the version of its layout in
 //! front, so that a later version can be told apart, and optional [`fields`] that a later version
@@ -21,13 +23,10 @@
 //!   that the bytes do not have.
 //! * What a decoder does not understand it refuses, unless the sender has marked it as optional.
 
-mod coverage;
 mod error;
 pub mod fields;
 mod forwarded_put;
 mod found;
-mod holdings;
-mod job_part;
 mod object;
 mod promise;
 mod put_reply;
@@ -39,19 +38,12 @@ mod replica_store;
 mod transfer;
 mod writer;
 
-pub use coverage::{
-    CoverageMessage, decode_coverage_item, decode_coverage_message, decode_coverage_request, encode_coverage_item,
-    encode_coverage_request, split_coverage_item,
-};
 pub use error::{decode_error, encode_error};
+pub(crate) use fields::no_fields;
 pub use forwarded_put::{ForwardedMessage, decode_forwarded_put, encode_forwarded_put};
 pub use found::{
     decode_read_reply, decode_store_reply, encode_read_reply, encode_read_reply_without_placement, encode_store_reply,
     encode_store_reply_without_placement,
-};
-pub use holdings::{decode_holdings, decode_holdings_question, encode_holdings, encode_holdings_question};
-pub use job_part::{
-    JobAnswer, JobQuestion, decode_job_answer, decode_job_question, encode_job_answer, encode_job_question,
 };
 pub use promise::{
     decode_promise_reply, decode_promise_request, encode_promise_reply, encode_promise_reply_without_placement,
@@ -59,6 +51,7 @@ pub use promise::{
 };
 pub use put_reply::{decode_put_reply, encode_put_reply};
 pub use reader::Malformed;
+pub(crate) use reader::Reader;
 pub use reaping::{
     ReapQuestion, decode_reap_answers, decode_reap_question, decode_votes, encode_reap_answers, encode_reap_question,
     encode_votes,
@@ -69,6 +62,7 @@ pub use transfer::{
     TransferQuestion, decode_compared, decode_giving, decode_pushed, decode_summary, decode_transfer_question,
     encode_compared, encode_giving, encode_pushed, encode_summary, encode_transfer_question,
 };
+pub(crate) use writer::Writer;
 
 /// The ring of a message that was just decoded: the header of the transport has the right one.
 pub(crate) const NO_RING: ombak_ring::RingVersion = ombak_ring::RingVersion::first(0);

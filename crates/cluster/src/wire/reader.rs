@@ -7,13 +7,13 @@ use bytes::Bytes;
 /// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a malformed message: {0}")]
-pub struct Malformed(pub(super) &'static str);
+pub struct Malformed(pub(crate) &'static str);
 
 /// The maximum length of a varint: a 64-bit number with seven bits in each byte.
 const VARINT_BYTES_MAX: usize = 10;
 
 /// The rest of a message.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     whole: &'a Bytes,
     at: usize,
     end: usize,
@@ -21,7 +21,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads a message from its start. Refuses other versions of its layout.
-    pub(super) fn of_message(message: &'a Bytes) -> Result<Self, Malformed> {
+    pub(crate) fn of_message(message: &'a Bytes) -> Result<Self, Malformed> {
         let mut reader = Self { whole: message, at: 0, end: message.len() };
         match reader.u8()? {
             VERSION => Ok(reader),
@@ -47,19 +47,19 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().map_err(|_| Malformed("it is cut short"))
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, Malformed> {
+    pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
         Ok(self.array::<1>()?[0])
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, Malformed> {
+    pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
         let rest = &self.whole[self.at..self.end];
         let (mut number, mut shift) = (0u64, 0);
         for (read, &byte) in rest.iter().enumerate().take(VARINT_BYTES_MAX) {
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number of 32 bits, as a varint.
-    pub(super) fn varint32(&mut self) -> Result<u32, Malformed> {
+    pub(crate) fn varint32(&mut self) -> Result<u32, Malformed> {
         u32::try_from(self.varint()?).map_err(|_| Malformed("a number is too large"))
     }
 
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Bytes behind their length.
-    pub(super) fn bytes(&mut self) -> Result<Bytes, Malformed> {
+    pub(crate) fn bytes(&mut self) -> Result<Bytes, Malformed> {
         let length = self.length()?;
         self.slice(length)
     }
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A text behind its length, of at most `bytes_max` bytes.
-    pub(super) fn text(&mut self, bytes_max: usize) -> Result<&'a str, Malformed> {
+    pub(crate) fn text(&mut self, bytes_max: usize) -> Result<&'a str, Malformed> {
         let length = self.length()?;
         if length > bytes_max {
             return Err(Malformed("a text is too long"));
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Bytes behind their length, to be read by themselves.
-    pub(super) fn part(&mut self) -> Result<Reader<'a>, Malformed> {
+    pub(crate) fn part(&mut self) -> Result<Reader<'a>, Malformed> {
         let length = self.length()?;
         let part = Reader { whole: self.whole, at: self.at, end: self.at + length };
         self.at += length;
@@ -116,17 +116,17 @@ impl<'a> Reader<'a> {
     }
 
     /// All that is left.
-    pub(super) fn rest(&mut self) -> Result<Bytes, Malformed> {
+    pub(crate) fn rest(&mut self) -> Result<Bytes, Malformed> {
         self.slice(self.left())
     }
 
     /// The head and the body of an object, which end a message.
-    pub(super) fn object(&mut self) -> Result<(Bytes, Bytes), Malformed> {
+    pub(crate) fn object(&mut self) -> Result<(Bytes, Bytes), Malformed> {
         Ok((self.bytes()?, self.rest()?))
     }
 
     /// Checks that everything was read.
-    pub(super) fn end(&self) -> Result<(), Malformed> {
+    pub(crate) fn end(&self) -> Result<(), Malformed> {
         if self.left() == 0 { Ok(()) } else { Err(Malformed("bytes follow its end")) }
     }
 }

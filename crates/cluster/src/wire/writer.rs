@@ -14,31 +14,31 @@ const COPIED_HEAD_BYTES_MAX: usize = 1 << 10;
 const COPIED_BODY_BYTES_MAX: usize = 512;
 
 /// The first part of a message, as it grows.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     out: SmallVec<[u8; INLINE_BYTES]>,
 }
 
 impl Writer {
     /// Begins a message.
-    pub(super) fn of_message() -> Self {
+    pub(crate) fn of_message() -> Self {
         let mut out = SmallVec::new();
         out.push(VERSION);
         Self { out }
     }
 
-    pub(super) fn u8(&mut self, number: u8) {
+    pub(crate) fn u8(&mut self, number: u8) {
         self.out.push(number);
     }
 
-    pub(super) fn u16(&mut self, number: u16) {
+    pub(crate) fn u16(&mut self, number: u16) {
         self.out.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(super) fn u64(&mut self, number: u64) {
+    pub(crate) fn u64(&mut self, number: u64) {
         self.out.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(super) fn varint(&mut self, mut number: u64) {
+    pub(crate) fn varint(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.out.push(number as u8 | 0x80);
             number >>= 7;
@@ -46,43 +46,43 @@ impl Writer {
         self.out.push(number as u8);
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.varint(bytes.len() as u64);
         self.out.extend_from_slice(bytes);
     }
 
     /// Writes an optional or additional field. Tags rise.
-    pub(super) fn field(&mut self, tag: u8, content: &[u8]) {
+    pub(crate) fn field(&mut self, tag: u8, content: &[u8]) {
         self.u8(tag);
         self.bytes(content);
     }
 
     /// Writes a field that holds a number.
-    pub(super) fn number_field(&mut self, tag: u8, number: u64) {
+    pub(crate) fn number_field(&mut self, tag: u8, number: u64) {
         let mut content = Self { out: SmallVec::new() };
         content.varint(number);
         self.field(tag, &content.out);
     }
 
     /// Writes a field that holds numbers.
-    pub(super) fn numbers_field(&mut self, tag: u8, numbers: &[u64]) {
+    pub(crate) fn numbers_field(&mut self, tag: u8, numbers: &[u64]) {
         let mut content = Self { out: SmallVec::new() };
         numbers.iter().for_each(|number| content.varint(*number));
         self.field(tag, &content.out);
     }
 
     /// Ends the fields.
-    pub(super) fn end_fields(&mut self) {
+    pub(crate) fn end_fields(&mut self) {
         self.u8(0);
     }
 
     /// Ends the message.
-    pub(super) fn finish(&self) -> Body {
+    pub(crate) fn finish(&self) -> Body {
         Body::from(Bytes::copy_from_slice(&self.out))
     }
 
     /// Ends the message with the head and the body of an object.
-    pub(super) fn finish_with_object(&mut self, head: &Bytes, body: &Bytes) -> Body {
+    pub(crate) fn finish_with_object(&mut self, head: &Bytes, body: &Bytes) -> Body {
         self.varint(head.len() as u64);
         if head.len() > COPIED_HEAD_BYTES_MAX {
             return self.finish().with(head.clone()).with(body.clone());
@@ -96,7 +96,7 @@ impl Writer {
     }
 
     /// Ends the message with bytes that are not copied unless they are few.
-    pub(super) fn finish_with(&mut self, rest: &Bytes) -> Body {
+    pub(crate) fn finish_with(&mut self, rest: &Bytes) -> Body {
         if rest.len() > COPIED_HEAD_BYTES_MAX {
             return self.finish().with(rest.clone());
         }

@@ -130,7 +130,7 @@ async fn find(worker: &Worker, request: &PartRequest, after: Option<Place>) -> R
         return Ok(ShareKeys::default());
     };
     let question = CoverageRequest {
-        question: CoverageQuestion::Keys(bucket.clone()),
+        question: CoverageQuestion::keys(bucket.clone()),
         homes: vec![CoverageHome { home: *home, classes: [*n].into_iter().collect() }],
         ring: *ring,
         begun: *begun,
@@ -142,9 +142,12 @@ async fn find(worker: &Worker, request: &PartRequest, after: Option<Place>) -> R
     let mut is_complete = false;
     while let Some(item) = items.recv().await {
         match item? {
-            CoverageItem::Names { names, .. } => first.offer(&names, filter, &is_over)?,
+            CoverageItem::Piece(piece) => {
+                if let Some((_, names)) = piece.into_names() {
+                    first.offer(&names, filter, &is_over)?;
+                }
+            }
             CoverageItem::HomeDone(_) => is_complete = true,
-            CoverageItem::Entries(_) => {}
         }
     }
     if !is_complete {

@@ -1,7 +1,9 @@
-//! An index query over several nodes: it merges the ordered entries of all of them.
+//! An index query over several nodes: it merges the ordered entries of all of them. This is the
+//! merging part of `questions::index_query`.
 
-use super::node_answer::{NodeAnswer, Piece};
+use super::node_answer::{NextItem, NodeAnswer};
 use super::planner::{PlannedPart, Planner};
+use super::questions::index_query::IndexMatches;
 use crate::query::{Entry, IndexMatch, IndexQuery};
 use crate::replica::{CoverageHome, CoverageItem, CoverageQuestion};
 use futures_util::StreamExt;
@@ -20,19 +22,19 @@ pub(crate) struct EntriesRun {
     /// The answers by a number of their own: a node can have two, after it took over from another.
     sources: BTreeMap<usize, Source>,
     next_source: usize,
-    answers: FuturesUnordered<BoxFuture<'static, Piece<usize>>>,
+    answers: FuturesUnordered<BoxFuture<'static, NextItem<usize>>>,
     found: usize,
     last: Option<Entry>,
 }
 
-/// One answer that is not complete, or whose last piece was not used up.
+/// One answer that is not complete, or whose last item was not used up.
 struct Source {
     homes: Vec<CoverageHome>,
     /// What has arrived and was not taken.
     entries: VecDeque<(Entry, IndexMatch)>,
     /// The last entry that has arrived. Another replica goes on after it.
     last: Option<IndexMatch>,
-    /// No more pieces come.
+    /// No more items come.
     has_ended: bool,
 }
 
@@ -68,9 +70,9 @@ impl EntriesRun {
                 return Ok(None);
             }
             let runtime = self.planner.engine.config.runtime.clone();
-            let piece = within(&*runtime, self.planner.deadline, self.answers.next()).await;
-            match piece.map_err(|_| Error::Timeout)? {
-                Some((source, answer, piece)) => self.arrived(source, answer, piece).await?,
+            let item = within(&*runtime, self.planner.deadline, self.answers.next()).await;
+            match item.map_err(|_| Error::Timeout)? {
+                Some((source, answer, item)) => self.arrived(source, answer, item).await?,
                 None => return Err(StoreFailure::internal("a query waits for nobody").into()),
             }
         }
@@ -97,10 +99,10 @@ impl EntriesRun {
             query.after = Some((last.term.clone(), last.key.clone()));
         }
         for PlannedPart { node, homes } in parts {
-            let request = self.planner.request(CoverageQuestion::Entries(query.clone()), homes.clone());
+            let request = self.planner.request(CoverageQuestion::index_query(query.clone()), homes.clone());
             let source = Source { homes, entries: VecDeque::new(), last: last.clone(), has_ended: false };
             self.sources.insert(self.next_source, source);
-            self.answers.push(NodeAnswer::new(&self.planner, node, request).piece(self.next_source));
+            self.answers.push(NodeAnswer::new(&self.planner, node, request).item(self.next_source));
             self.next_source += 1;
         }
     }
@@ -109,31 +111,34 @@ impl EntriesRun {
         &mut self,
         at: usize,
         answer: NodeAnswer,
-        piece: Option<Result<CoverageItem, Error>>,
+        item: Option<Result<CoverageItem, Error>>,
     ) -> Result<(), Error> {
         let Some(source) = self.sources.get_mut(&at) else { return Ok(()) };
-        match piece {
-            Some(Ok(CoverageItem::Entries(entries))) => {
-                let before = source.last.as_ref().map(|last| Entry::new(last.term.as_ref(), &last.key));
-                let entries: VecDeque<_> =
-                    entries.into_iter().map(|found| (Entry::new(found.term.as_ref(), &found.key), found)).collect();
-                if !is_ascending(before.as_ref(), &entries) {
-                    let error = StoreFailure::internal("an answer is out of order").into();
-                    return self.failed(at, answer.node, error).await;
-                }
-                source.last = entries.back().map(|(_, found)| found.clone()).or(source.last.take());
-                source.entries.extend(entries);
-                self.answers.push(answer.piece(at));
-                Ok(())
-            }
-            Some(Ok(_)) => self.failed(at, answer.node, StoreFailure::internal("names answer no query").into()).await,
-            Some(Err(error)) => self.failed(at, answer.node, error).await,
+        let piece = match item {
+            Some(Ok(CoverageItem::Piece(piece))) => piece.into_content(),
+            Some(Ok(CoverageItem::HomeDone(_))) => None,
+            Some(Err(error)) => return self.failed(at, answer.node, error).await,
             None => {
                 source.has_ended = true;
                 self.forget_used_up(at);
-                Ok(())
+                return Ok(());
             }
+        };
+        let Some(IndexMatches(entries)) = piece else {
+            let error = StoreFailure::internal("an item answers no query").into();
+            return self.failed(at, answer.node, error).await;
+        };
+        let before = source.last.as_ref().map(|last| Entry::new(last.term.as_ref(), &last.key));
+        let entries: VecDeque<_> =
+            entries.into_iter().map(|found| (Entry::new(found.term.as_ref(), &found.key), found)).collect();
+        if !is_ascending(before.as_ref(), &entries) {
+            let error = StoreFailure::internal("an answer is out of order").into();
+            return self.failed(at, answer.node, error).await;
         }
+        source.last = entries.back().map(|(_, found)| found.clone()).or(source.last.take());
+        source.entries.extend(entries);
+        self.answers.push(answer.item(at));
+        Ok(())
     }
 
     /// Lets other replicas go on where a node stopped. What it gave before is used.

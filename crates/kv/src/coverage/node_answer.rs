@@ -21,8 +21,8 @@ pub(super) struct NodeAnswer {
     stream: Option<Box<dyn CoverageStream>>,
 }
 
-/// A piece of a node's answer, with the answer that it belongs to. `None` at its end.
-pub(super) type Piece<T> = (T, NodeAnswer, Option<Result<CoverageItem, Error>>);
+/// An item of a node's answer, with the answer that it belongs to. `None` at its end.
+pub(super) type NextItem<T> = (T, NodeAnswer, Option<Result<CoverageItem, Error>>);
 
 impl NodeAnswer {
     pub(super) fn new(planner: &Planner, node: NodeId, request: CoverageRequest) -> Self {
@@ -30,11 +30,11 @@ impl NodeAnswer {
         Self { engine: Arc::clone(&planner.engine), node, client, request: Some(request), stream: None }
     }
 
-    /// Waits for the next piece. `of` comes back with it.
-    pub(super) fn piece<T: Send + 'static>(mut self, of: T) -> BoxFuture<'static, Piece<T>> {
+    /// Waits for the next item. `of` comes back with it.
+    pub(super) fn item<T: Send + 'static>(mut self, of: T) -> BoxFuture<'static, NextItem<T>> {
         Box::pin(async move {
-            let piece = self.next().await;
-            (of, self, piece)
+            let item = self.next().await;
+            (of, self, item)
         })
     }
 
@@ -49,7 +49,7 @@ impl NodeAnswer {
         }
         let stream = self.stream.as_mut()?;
         match while_up(&self.engine, self.node, stream.next()).await {
-            Ok(piece) => piece,
+            Ok(item) => item,
             Err(error) => Some(Err(error)),
         }
     }

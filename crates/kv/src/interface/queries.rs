@@ -1,12 +1,11 @@
 //! Listings and index queries of the engine.
 
 use super::kv::Kv;
-use crate::coverage::{EntriesRun, NamesRun, Planner};
+use crate::coverage::{EntriesRun, Planner, list_buckets, list_keys};
 use crate::engine::check_bucket;
 use crate::listing::{ListWalk, Listing, Walk};
 use crate::partition::Partition;
 use crate::query::{IndexQuery, Matches, QueryResults, QueryWalk, SharedWalk};
-use crate::replica::CoverageQuestion;
 use crate::slow::{Course, Operation};
 use bytes::Bytes;
 use ombak_types::{Bucket, Error};
@@ -24,8 +23,7 @@ impl Kv {
             let Some(planner) = self.planner(timeout)? else {
                 return Ok(Walk::Local(ListWalk::over_keys(self.all_partitions(), bucket, self.engine.now())));
             };
-            let run = NamesRun::over_keys(planner, CoverageQuestion::Keys(bucket.clone()), n)?;
-            Ok(Walk::Cluster(Box::new(run)))
+            Ok(Walk::Cluster(Box::new(list_keys(planner, bucket.clone(), n)?)))
         })
     }
 
@@ -44,8 +42,7 @@ impl Kv {
                 return Ok(Walk::Local(ListWalk::over_buckets(partitions, bucket_type, self.engine.now())));
             };
             let classes = self.engine.buckets.snapshot().n_vals(bucket_type);
-            let question = CoverageQuestion::Buckets(bucket_type.clone());
-            Ok(Walk::Cluster(Box::new(NamesRun::over_buckets(planner, question, &classes))))
+            Ok(Walk::Cluster(Box::new(list_buckets(planner, bucket_type.clone(), &classes)?)))
         })
     }
 

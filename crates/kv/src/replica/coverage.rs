@@ -2,27 +2,15 @@
 //! (docs/design/replication.md §16).
 
 use super::peers::UnreachableNode;
-use crate::query::{IndexMatch, IndexQuery};
-use bytes::Bytes;
+use super::piece::CoveragePiece;
+use super::question::CoverageQuestion;
 use ombak_ring::RingVersion;
 use ombak_runtime::BoxFuture;
+use ombak_types::Error;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Bucket, Error};
 use smallvec::SmallVec;
 use std::future::ready;
 use std::time::Instant;
-
-/// What a part answers with.
-#[derive(Clone, Debug)]
-pub enum CoverageQuestion {
-    /// The keys of a bucket.
-    Keys(Bucket),
-    /// The buckets of a type.
-    Buckets(Bytes),
-    /// Index entries or keys of a bucket, in order. The pattern has been applied to what comes
-    /// back, and the maximum number of results counts for each node.
-    Entries(IndexQuery),
-}
 
 /// The classes of one home partition (docs/design/replication.md §1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,27 +37,21 @@ pub struct CoverageRequest {
     pub deadline: Option<Instant>,
 }
 
-/// A piece of the answer to a [`CoverageRequest`].
-#[derive(Clone, Debug, PartialEq)]
+/// An item of the answer to a [`CoverageRequest`].
+#[derive(Debug)]
 pub enum CoverageItem {
-    /// Keys or buckets of a home partition, in no order.
-    Names {
-        /// The home partition.
-        home: u32,
-        /// The names, each once.
-        names: Vec<Bytes>,
-    },
-    /// All names of a home partition were sent, and the node was full for its classes all the time.
+    /// A piece of what was asked for. Whether it is of one home partition, and in which order
+    /// pieces come, is a matter of the question.
+    Piece(CoveragePiece),
+    /// Everything of a home partition was sent, and the node was full for its classes all the time.
+    /// Answers in order over all home partitions of the request do without it.
     HomeDone(u32),
-    /// Entries of all home partitions of the request, merged in order. None that comes later is
-    /// smaller.
-    Entries(Vec<IndexMatch>),
 }
 
-/// The answer to a [`CoverageRequest`]. Each piece is made when it is asked for. Dropping the
+/// The answer to a [`CoverageRequest`]. Each item is made when it is asked for. Dropping the
 /// stream ends the work.
 pub trait CoverageStream: Send {
-    /// The next piece; `None` at the end of a complete answer. After an error the stream has ended,
+    /// The next item; `None` at the end of a complete answer. After an error the stream has ended,
     /// and what it gave before is right nevertheless.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<CoverageItem, Error>>>;
 }
@@ -77,7 +59,7 @@ pub trait CoverageStream: Send {
 /// A node that answers parts of listings and queries: the same questions for this node and for
 /// others.
 pub trait CoverageClient: Send + Sync {
-    /// Begins an answer. It may fail here or with its first piece.
+    /// Begins an answer. It may fail here or with its first item.
     fn open(&self, request: CoverageRequest) -> BoxFuture<'static, Result<Box<dyn CoverageStream>, Error>>;
 }
 

@@ -9,10 +9,13 @@
 
 mod client;
 mod conditional;
+mod content;
 mod counters;
 mod coverage;
 mod local;
 mod peers;
+mod piece;
+mod question;
 mod reaping;
 mod request_replicas;
 mod target;
@@ -23,11 +26,16 @@ pub use client::{
     StoreReply, StoredVersion,
 };
 pub use conditional::{ConditionalClient, PromiseReply, PromiseRequest};
+pub use content::{BadContent, ContentReader, ContentWriter};
 pub(crate) use counters::KnownCounters;
 pub use counters::NodeCounter;
-pub use coverage::{CoverageClient, CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream};
+pub use coverage::{CoverageClient, CoverageHome, CoverageItem, CoverageRequest, CoverageStream};
 pub use local::{Begun, LocalReplica};
 pub use peers::{NoPeers, Peers, UnreachableNode};
+pub use piece::CoveragePiece;
+pub(crate) use piece::PieceContent;
+pub use question::CoverageQuestion;
+pub(crate) use question::QuestionContent;
 pub use reaping::{
     AskRequest, REAP_BYTES_MAX, REAP_KEYS_MAX, ReapReply, Reapable, ReapingClient, RemoveRequest, Round, Vote,
     VoteRequest,

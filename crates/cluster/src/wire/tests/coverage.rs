@@ -1,7 +1,12 @@
 //! Parts of listings and queries.
 
 use super::*;
+use crate::coverage::messages::{
+    CoverageMessage, decode_coverage_item, decode_coverage_message, decode_coverage_request, encode_coverage_item,
+    encode_coverage_request, split_coverage_item,
+};
 use num_bigint::BigInt;
+use ombak_kv::coverage::CoveragePiece;
 use ombak_kv::{
     CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest, IndexMatch, IndexQuery, QueryRange, compile_pattern,
 };
@@ -47,9 +52,9 @@ prop_compose! {
 
 fn question() -> impl Strategy<Value = CoverageQuestion> {
     prop_oneof![
-        bucket().prop_map(CoverageQuestion::Keys),
-        some_bytes().prop_map(CoverageQuestion::Buckets),
-        query().prop_map(CoverageQuestion::Entries),
+        bucket().prop_map(CoverageQuestion::keys),
+        some_bytes().prop_map(CoverageQuestion::buckets),
+        query().prop_map(CoverageQuestion::index_query),
     ]
 }
 
@@ -64,27 +69,43 @@ prop_compose! {
     }
 }
 
+fn names(home: u32, names: Vec<Bytes>) -> CoverageItem {
+    CoverageItem::Piece(CoveragePiece::names(home, names))
+}
+
+fn entries(entries: Vec<IndexMatch>) -> CoverageItem {
+    CoverageItem::Piece(CoveragePiece::index_matches(entries))
+}
+
 fn item() -> impl Strategy<Value = CoverageItem> {
     let entry = (prop::option::of(term()), some_bytes()).prop_map(|(term, key)| IndexMatch { term, key });
     prop_oneof![
-        (any::<u32>(), prop::collection::vec(some_bytes(), 1..30))
-            .prop_map(|(home, names)| CoverageItem::Names { home, names }),
+        (any::<u32>(), prop::collection::vec(some_bytes(), 1..30)).prop_map(|(home, of_home)| names(home, of_home)),
         any::<u32>().prop_map(CoverageItem::HomeDone),
-        prop::collection::vec(entry, 1..30).prop_map(CoverageItem::Entries),
+        prop::collection::vec(entry, 1..30).prop_map(entries),
     ]
 }
 
-/// The names or entries of items, and the greatest length of an item in bytes.
-fn joined(items: &[Body]) -> (Vec<CoverageItem>, usize) {
-    let mut all: Vec<CoverageItem> = Vec::new();
-    for item in items {
-        match (all.last_mut(), decode_coverage_item(&bytes_of(item)).unwrap()) {
-            (Some(CoverageItem::Names { names, .. }), CoverageItem::Names { names: more, .. }) => names.extend(more),
-            (Some(CoverageItem::Entries(entries)), CoverageItem::Entries(more)) => entries.extend(more),
-            (_, item) => all.push(item),
+/// The item that some messages have together, and the greatest length of a message in bytes.
+fn joined(messages: &[Body]) -> (CoverageItem, usize) {
+    let (mut all_names, mut all_entries, mut last) = (Vec::new(), Vec::new(), None);
+    for message in messages {
+        let again = || decode_coverage_item(&bytes_of(message)).unwrap();
+        match (again(), again()) {
+            (CoverageItem::Piece(piece), CoverageItem::Piece(same)) => match (piece.into_names(), same) {
+                (Some((home, more)), _) => {
+                    all_names.extend(more);
+                    last = Some(names(home, all_names.clone()));
+                }
+                (None, same) => {
+                    all_entries.extend(same.into_index_matches().unwrap());
+                    last = Some(entries(all_entries.clone()));
+                }
+            },
+            (done, _) => last = Some(done),
         }
     }
-    (all, items.iter().map(Body::len).max().unwrap_or_default())
+    (last.unwrap(), messages.iter().map(Body::len).max().unwrap_or_default())
 }
 
 proptest! {
@@ -97,7 +118,7 @@ proptest! {
     #[test]
     fn items_arrive_whole_in_pieces_of_a_limited_length(item in item(), bytes_max in 0usize..10_000) {
         let (copy, longest) = joined(&encode_coverage_item(&item, bytes_max));
-        prop_assert_eq!(copy, vec![item]);
+        prop_assert_eq!(format!("{copy:?}"), format!("{item:?}"));
         prop_assert!(longest <= bytes_max.max(6_100) + 20, "{}", longest);
     }
 
@@ -119,7 +140,7 @@ proptest! {
 #[test]
 fn coverage_has_the_bytes_of_version_1() {
     let hex = |body: &Body| bytes_of(body).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let question = CoverageQuestion::Keys(Bucket::untyped("b"));
+    let question = CoverageQuestion::keys(Bucket::untyped("b"));
     let homes = vec![CoverageHome { home: 300, classes: [3].into_iter().collect() }];
     let request =
         CoverageRequest { question, homes, ring: RingVersion::first(1), begun: UnixMicros(1), deadline: None };
@@ -139,22 +160,21 @@ fn coverage_has_the_bytes_of_version_1() {
         pattern: compile_pattern("a").ok(),
         shows_tombstones: true,
     };
-    let request = CoverageRequest { question: CoverageQuestion::Entries(query), homes: Vec::new(), ..request };
+    let request = CoverageRequest { question: CoverageQuestion::index_query(query), homes: Vec::new(), ..request };
     assert_eq!(
         hex(&encode_coverage_request(&request)),
         "0101000000000000000002017401620f00016b050161016600 01fe01017a00".replace(' ', "")
     );
-    let names = CoverageItem::Names { home: 2, names: vec!["k".into()] };
-    assert_eq!(hex(&encode_coverage_item(&names, 100)[0]), "01000201016b00");
+    assert_eq!(hex(&encode_coverage_item(&names(2, vec!["k".into()]), 100)[0]), "01000201016b00");
     assert_eq!(hex(&encode_coverage_item(&CoverageItem::HomeDone(2), 100)[0]), "01010200");
-    let entries = CoverageItem::Entries(vec![IndexMatch { term: Some(IndexTerm::Int(7.into())), key: "k".into() }]);
-    assert_eq!(hex(&encode_coverage_item(&entries, 100)[0]), "0102010100".to_owned() + "0107016b00");
+    let found = entries(vec![IndexMatch { term: Some(IndexTerm::Int(7.into())), key: "k".into() }]);
+    assert_eq!(hex(&encode_coverage_item(&found, 100)[0]), "0102010100".to_owned() + "0107016b00");
 }
 
 #[test]
 fn a_long_entry_travels_in_parts() {
     let term = IndexTerm::Bin(Bytes::from(vec![7; 1_000_001]));
-    let item = CoverageItem::Entries(vec![IndexMatch { term: Some(term), key: "k".into() }]);
+    let item = entries(vec![IndexMatch { term: Some(term), key: "k".into() }]);
     let whole = encode_coverage_item(&item, 1000).remove(0);
     let parts = split_coverage_item(whole, 1000);
     assert!(parts.len() > 1000 && parts.iter().all(|part| part.len() < 1100));
@@ -166,8 +186,26 @@ fn a_long_entry_travels_in_parts() {
         assert_eq!(is_last, at == parts.len() - 1);
         together.extend_from_slice(&bytes);
     }
-    assert_eq!(decode_coverage_item(&together.into()).unwrap(), item);
+    assert_eq!(format!("{:?}", decode_coverage_item(&together.into()).unwrap()), format!("{item:?}"));
     let short = encode_coverage_item(&CoverageItem::HomeDone(3), 1000).remove(0);
     let alone = split_coverage_item(short, 1000).remove(0);
     assert!(matches!(decode_coverage_message(&bytes_of(&alone)), Ok(CoverageMessage::Item(CoverageItem::HomeDone(3)))));
+}
+
+/// A node that does not know a kind of question or of piece refuses it.
+#[test]
+fn what_is_not_registered_is_refused() {
+    let question = CoverageQuestion::buckets("t".into());
+    let homes = vec![CoverageHome { home: 1, classes: [3].into_iter().collect() }];
+    let request = CoverageRequest { question, homes, ring: NO_RING, begun: UnixMicros(1), deadline: None };
+    let mut bytes = bytes_of(&encode_coverage_request(&request)).to_vec();
+    let number = bytes.len() - "1t0".len() - 1;
+    assert_eq!(bytes[number], request.question.number());
+    bytes[number] = 200;
+    let why = decode_coverage_request(&bytes.into(), NO_RING).unwrap_err();
+    assert_eq!(why, reader::Malformed("the question is not known"));
+    let mut bytes = bytes_of(&encode_coverage_item(&names(2, vec!["k".into()]), 100)[0]).to_vec();
+    bytes[1] = 200;
+    let why = decode_coverage_item(&bytes.into()).unwrap_err();
+    assert_eq!(why, reader::Malformed("the item is of no known kind"));
 }

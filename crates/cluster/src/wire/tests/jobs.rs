@@ -1,7 +1,7 @@
 //! Parts of jobs arrive as they were sent.
 
 use super::bytes_of;
-use crate::wire::{JobAnswer, decode_job_answer, encode_job_answer};
+use crate::jobs::messages::{JobAnswer, decode_job_answer, encode_job_answer};
 use ombak_jobs::PartAnswer;
 use ombak_mapreduce::{Values, compare};
 use ombak_types::etf::Term;

@@ -1,6 +1,9 @@
 //! Parts of MapReduce jobs.
 
 use super::*;
+use crate::jobs::messages::{
+    JobAnswer, JobQuestion, decode_job_answer, decode_job_question, encode_job_answer, encode_job_question,
+};
 use ombak_jobs::{PartAnswer, PartRequest, PartWork, PhaseOfPart};
 use ombak_mapreduce::{
     Failure, Input, KeyFilter, LinkMatch, MapFunction, Mapper, Phase, PhaseFailure, ReduceFunction, Reducer,

@@ -1,6 +1,11 @@
 //! Parts of listings and of index queries.
 
 use super::*;
+use crate::coverage::messages::{
+    CoverageMessage, decode_coverage_item, decode_coverage_message, decode_coverage_request, encode_coverage_item,
+    encode_coverage_request, split_coverage_item,
+};
+use ombak_kv::coverage::CoveragePiece;
 use ombak_kv::{
     CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest, IndexMatch, IndexQuery, QueryRange, compile_pattern,
 };
@@ -39,27 +44,30 @@ fn questions() -> Vec<(&'static str, CoverageQuestion)> {
     let after_a_key =
         IndexQuery { after: Some((None, "a key".into())), ..plain(keys(Bound::Unbounded, Bound::Unbounded)) };
     vec![
-        ("keys", CoverageQuestion::Keys(bucket())),
-        ("buckets", CoverageQuestion::Buckets("a type".into())),
-        ("terms", CoverageQuestion::Entries(query(terms(IndexTerm::Bin("a".into()), IndexTerm::Bin("z".into()))))),
-        ("integers", CoverageQuestion::Entries(plain(integers))),
-        ("key_range", CoverageQuestion::Entries(plain(keys(Bound::Included("a".into()), Bound::Excluded("z".into()))))),
-        ("all_keys", CoverageQuestion::Entries(after_a_key)),
+        ("keys", CoverageQuestion::keys(bucket())),
+        ("buckets", CoverageQuestion::buckets("a type".into())),
+        ("terms", CoverageQuestion::index_query(query(terms(IndexTerm::Bin("a".into()), IndexTerm::Bin("z".into()))))),
+        ("integers", CoverageQuestion::index_query(plain(integers))),
+        (
+            "key_range",
+            CoverageQuestion::index_query(plain(keys(Bound::Included("a".into()), Bound::Excluded("z".into())))),
+        ),
+        ("all_keys", CoverageQuestion::index_query(after_a_key)),
     ]
 }
 
 fn items() -> Vec<(&'static str, CoverageItem)> {
     let entry = |term| IndexMatch { term, key: "a key".into() };
     vec![
-        ("names", CoverageItem::Names { home: 300, names: vec!["a name".into(), "b".into()] }),
+        ("names", CoverageItem::Piece(CoveragePiece::names(300, vec!["a name".into(), "b".into()]))),
         ("done", CoverageItem::HomeDone(300)),
         (
             "entries",
-            CoverageItem::Entries(vec![
+            CoverageItem::Piece(CoveragePiece::index_matches(vec![
                 entry(None),
                 entry(Some(IndexTerm::Int((-300).into()))),
                 entry(Some(IndexTerm::Bin("a term".into()))),
-            ]),
+            ])),
         ),
     ]
 }
@@ -73,7 +81,8 @@ pub(super) fn check_all(frozen: &mut FrozenMessages) {
         let encode = |item: &CoverageItem| encode_coverage_item(item, 1 << 20).remove(0);
         check(frozen, &format!("coverage_item/{name}"), &item, encode, decode_coverage_item);
     }
-    let long = encode_coverage_item(&CoverageItem::Names { home: 300, names: vec!["a long name".into()] }, 1 << 20);
+    let long = CoverageItem::Piece(CoveragePiece::names(300, vec!["a long name".into()]));
+    let long = encode_coverage_item(&long, 1 << 20);
     for (number, part) in split_coverage_item(long[0].clone(), 8).iter().enumerate() {
         let message = decode_coverage_message(&bytes_of(part)).unwrap();
         let CoverageMessage::Part { bytes, is_last } = &message else { panic!("it is whole") };

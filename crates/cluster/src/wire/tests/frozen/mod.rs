@@ -8,10 +8,12 @@ mod listings;
 mod requests;
 
 use super::*;
+use crate::services::registry;
 use crate::wire::reader::Malformed;
 use ombak_fixtures::{FrozenMessages, numbers_in};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::path::Path;
 
 const COUNTER: NodeCounter = NodeCounter { boot: 7, counter: 300 };
 const DIGEST: u64 = 0x0102_0304_0506_0708;
@@ -71,25 +73,57 @@ fn messages_that_version_2_has_added_have_its_bytes() {
     frozen.end();
 }
 
-/// The names of all fixtures of all versions.
+/// The names of all fixtures of all versions. A service may have a file of its own in the folder of
+/// a version, beside `wire.txt`. The files of members are tested where their messages are.
 fn names() -> Vec<(String, Vec<u8>)> {
-    let of = |frozen: FrozenMessages| {
-        let names: Vec<String> = frozen.names().map(str::to_owned).collect();
-        names.into_iter().map(|name| (name.clone(), frozen.bytes(&name).unwrap().to_vec())).collect::<Vec<_>>()
-    };
-    [of(open(1)), of(open(2))].concat()
+    let mut all = Vec::new();
+    for version in [1, 2] {
+        let folder = format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR"));
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let group = path.file_stem().unwrap().to_str().unwrap();
+            if !group.starts_with("member-") {
+                let frozen = FrozenMessages::open(env!("CARGO_MANIFEST_DIR"), version, group);
+                all.extend(frozen.names().map(|name| (name.to_owned(), frozen.bytes(name).unwrap().to_vec())));
+            }
+        }
+    }
+    all
 }
 
-/// A fixture's name begins with what its decoder is called.
+/// A fixture's name begins with the name of its kind of message. Errors belong to no service.
 #[test]
-fn each_decoder_has_a_fixture() {
-    let source = include_str!("../../mod.rs");
-    let words = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let decoders: BTreeSet<&str> = words.filter_map(|word| word.strip_prefix("decode_")).collect();
-    assert!(decoders.len() >= 17, "the decoders are not found any more: {decoders:?}");
+fn each_kind_of_message_has_a_fixture() {
+    let kinds: BTreeSet<&str> = registry::messages().map(|kind| kind.name).chain(["error"]).collect();
     let names = names();
     let frozen: BTreeSet<&str> = names.iter().map(|(name, _)| name.split('/').next().unwrap()).collect();
-    assert_eq!(decoders, frozen);
+    assert_eq!(kinds, frozen);
+}
+
+/// The text of a file below a folder that has this name.
+fn texts_of(folder: &Path, name: &str, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            texts_of(&path, name, found);
+        } else if path.file_name().is_some_and(|file| file == name) {
+            found.push(std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// A decoder that no service names in its list of messages would not be tested with the others.
+#[test]
+fn each_decoder_belongs_to_a_kind_of_message() {
+    let mut sources = vec![include_str!("../../mod.rs").to_owned()];
+    texts_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "messages.rs", &mut sources);
+    let words = sources.iter().flat_map(|source| source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    let decoders = words.filter_map(|word| word.strip_prefix("decode_"));
+    // That one is of Erlang's terms.
+    let decoders: BTreeSet<&str> = decoders.filter(|name| *name != "with").collect();
+    assert!(sources.len() >= 4 && decoders.len() >= 17, "the decoders are not found any more: {decoders:?}");
+    let kinds: BTreeSet<&str> = registry::messages().map(|kind| kind.name).chain(["error"]).collect();
+    assert_eq!(decoders, kinds);
 }
 
 /// The second byte of a message is its kind.

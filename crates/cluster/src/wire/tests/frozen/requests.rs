@@ -1,6 +1,7 @@
 //! Reads, stores, puts and promises, with what is answered.
 
 use super::*;
+use crate::waking::messages::{decode_holdings, decode_holdings_question, encode_holdings, encode_holdings_question};
 
 fn put_with(options: PutOptions) -> ForwardedMessage {
     let bucket = Bucket { bucket_type: "a type".into(), name: "a bucket".into() };

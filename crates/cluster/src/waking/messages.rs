@@ -5,28 +5,26 @@
 //! answer     version u8, holds something u8 (0 or 1), fields
 //! ```
 
-use super::fields::no_fields;
-use super::reader::{Malformed, Reader};
-use super::writer::Writer;
+use crate::wire::{Malformed, Reader, Writer, no_fields};
 use bytes::Bytes;
 use ombak_peer::mux::Body;
 
 /// Encodes the question.
-pub fn encode_holdings_question() -> Body {
+pub(crate) fn encode_holdings_question() -> Body {
     let mut out = Writer::of_message();
     out.end_fields();
     out.finish()
 }
 
 /// Checks a question.
-pub fn decode_holdings_question(message: &Bytes) -> Result<(), Malformed> {
+pub(crate) fn decode_holdings_question(message: &Bytes) -> Result<(), Malformed> {
     let mut reader = Reader::of_message(message)?;
     no_fields(&mut reader)?;
     reader.end()
 }
 
 /// Encodes the answer.
-pub fn encode_holdings(has_something: bool) -> Body {
+pub(crate) fn encode_holdings(has_something: bool) -> Body {
     let mut out = Writer::of_message();
     out.u8(u8::from(has_something));
     out.end_fields();
@@ -34,7 +32,7 @@ pub fn encode_holdings(has_something: bool) -> Body {
 }
 
 /// Decodes an answer.
-pub fn decode_holdings(message: &Bytes) -> Result<bool, Malformed> {
+pub(crate) fn decode_holdings(message: &Bytes) -> Result<bool, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let has_something = match reader.u8()? {
         0 => false,

@@ -27,9 +27,7 @@
 //! The version of the ring and the deadline of the job travel in the header of the transport.
 //! Phases and filters have the forms that they have in requests of Erlang's client.
 
-use super::fields::no_fields;
-use super::reader::{Malformed, Reader};
-use super::writer::Writer;
+use crate::wire::{Malformed, Reader, Writer, no_fields};
 use bytes::Bytes;
 use ombak_jobs::{PartAnswer, PartRequest, PartWork, PhaseOfPart};
 use ombak_mapreduce::{Failure, Input, KeyFilter, Phase, PhaseFailure};
@@ -45,7 +43,7 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// What a node is asked.
 #[derive(Clone, Debug)]
-pub enum JobQuestion {
+pub(crate) enum JobQuestion {
     /// A piece of a part.
     Piece(PartRequest),
     /// Nothing: the job has ended.
@@ -57,7 +55,7 @@ pub enum JobQuestion {
 
 /// What a node answers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum JobAnswer {
+pub(crate) enum JobAnswer {
     /// A piece of a part.
     Piece(PartAnswer),
     /// The job cannot succeed.
@@ -67,7 +65,7 @@ pub enum JobAnswer {
 }
 
 /// Encodes a question.
-pub fn encode_job_question(question: &JobQuestion) -> Body {
+pub(crate) fn encode_job_question(question: &JobQuestion) -> Body {
     let mut out = Writer::of_message();
     match question {
         JobQuestion::Piece(request) => {
@@ -124,7 +122,11 @@ fn put_phase(phase: Option<&PhaseOfPart>, out: &mut Writer) {
 }
 
 /// Decodes a question that was sent with a version of the ring and a deadline.
-pub fn decode_job_question(message: &Bytes, ring: RingVersion, deadline: Instant) -> Result<JobQuestion, Malformed> {
+pub(crate) fn decode_job_question(
+    message: &Bytes,
+    ring: RingVersion,
+    deadline: Instant,
+) -> Result<JobQuestion, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let r = &mut reader;
     let kind = r.u8()?;
@@ -198,7 +200,7 @@ fn owned(bytes: &Bytes) -> Bytes {
 }
 
 /// Encodes an answer.
-pub fn encode_job_answer(answer: JobAnswer) -> Body {
+pub(crate) fn encode_job_answer(answer: JobAnswer) -> Body {
     let mut out = Writer::of_message();
     match answer {
         JobAnswer::Piece(PartAnswer { results, from }) => {
@@ -244,7 +246,7 @@ fn put_failure(failure: &Failure, out: &mut Writer) {
 }
 
 /// Decodes an answer.
-pub fn decode_job_answer(message: &Bytes) -> Result<JobAnswer, Malformed> {
+pub(crate) fn decode_job_answer(message: &Bytes) -> Result<JobAnswer, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let r = &mut reader;
     let answer = match r.u8()? {
