@@ -10,6 +10,7 @@
 pub mod access;
 pub mod admin;
 mod bulk;
+mod client_stream;
 mod data_types;
 mod decoding;
 #[cfg(any(test, fuzzing))]
@@ -25,7 +26,8 @@ mod stop;
 mod thread_buffers;
 mod turn;
 
-pub use access::{Access, AccessPolicy, Permission};
+pub use access::{Access, AccessPolicy, Permission, Proof, Session};
+pub use client_stream::{CertificateName, ClientListener, ClientTls};
 pub use jobs::{JobClass, JobSwitches};
 pub use memory::{MemoryBudget, MemoryLimits};
 pub use network_threads::NetworkThreads;

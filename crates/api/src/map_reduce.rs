@@ -1,7 +1,7 @@
 //! What MapReduce has in common over both interfaces: how a job is read, who may run it, and which
 //! jobs are switched off.
 
-use crate::access::{Access, AccessPolicy, Permission};
+use crate::access::{Access, AccessPolicy, Permission, Session};
 use crate::decoding::{self, DecodeError};
 use crate::jobs::{JobClass, JobSwitches};
 use crate::memory::Held;
@@ -39,6 +39,7 @@ impl DecodeError for NoJob {
 pub(crate) struct JobGate {
     pub(crate) jobs: JobSwitches,
     pub(crate) policy: Option<Arc<dyn AccessPolicy>>,
+    pub(crate) session: Arc<Session>,
 }
 
 /// Reads a job, and checks that the client may run it. `held` has what the job takes afterwards.
@@ -55,7 +56,7 @@ pub(crate) async fn read_job(
     decoding::decode(kv, held, request, move |request, budget| {
         let job = encoding.job(request, budget).map_err(NoJob::Bad)?;
         check_enabled(gate.jobs, &job).map_err(NoJob::Off)?;
-        check_access(gate.policy.as_deref(), &job).map_err(NoJob::Forbidden)?;
+        check_access(gate.policy.as_deref(), &gate.session, &job).map_err(NoJob::Forbidden)?;
         Ok(job)
     })
     .await
@@ -75,11 +76,11 @@ fn check_enabled(jobs: JobSwitches, job: &Job) -> Result<(), Error> {
 
 /// Asks for the permissions of a job: to run jobs over the buckets of its inputs, and to find the
 /// keys there. Inputs that name no bucket need the permission for all.
-fn check_access(policy: Option<&dyn AccessPolicy>, job: &Job) -> Result<(), String> {
+fn check_access(policy: Option<&dyn AccessPolicy>, session: &Session, job: &Job) -> Result<(), String> {
     let Some(policy) = policy else { return Ok(()) };
     let finding = match job.inputs {
-        Inputs::Bucket { .. } => Some(Permission::ListKeys),
-        Inputs::Index(_) => Some(Permission::Index),
+        Inputs::Bucket { .. } => Some(Permission::LIST_KEYS),
+        Inputs::Index(_) => Some(Permission::INDEX),
         Inputs::Keys(_) | Inputs::Search { .. } | Inputs::Function { .. } => None,
     };
     let (mut names_buckets, mut known) = (false, HashSet::new());
@@ -88,9 +89,9 @@ fn check_access(policy: Option<&dyn AccessPolicy>, job: &Job) -> Result<(), Stri
         if known.contains(&bucket) {
             continue;
         }
-        policy.check(&access(Permission::MapReduce, &bucket))?;
+        policy.check(session, &access(Permission::MAP_REDUCE, &bucket))?;
         if let Some(finding) = finding {
-            policy.check(&access(finding, &bucket))?;
+            policy.check(session, &access(finding, &bucket))?;
         }
         if known.len() == KNOWN_BUCKETS_MAX {
             known.clear();
@@ -100,7 +101,7 @@ fn check_access(policy: Option<&dyn AccessPolicy>, job: &Job) -> Result<(), Stri
     if names_buckets {
         return Ok(());
     }
-    policy.check(&Access { permission: Permission::MapReduce, bucket_type: None, bucket: None })
+    policy.check(session, &Access::to_type(Permission::MAP_REDUCE, None))
 }
 
 fn access(permission: Permission, bucket: &Bucket) -> Access<'_> {

@@ -1,7 +1,10 @@
 //! Backups: one request begins a backup, and others ask for its progress.
 
 use super::backup_place::OpenDir;
+use super::path::AdminPath;
 use super::{AdminContext, AdminError};
+use crate::access::Permission;
+use crate::http::Part::Word;
 use ombak_backup::{Backup, BackupError, BackupProgress, BackupReport};
 use ombak_kv::Kv;
 use parking_lot::Mutex;
@@ -10,6 +13,15 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+const SHOW: Permission = Permission::named("ombak_admin.backup");
+const TAKE: Permission = Permission::named("ombak_admin.take_backup");
+
+/// The paths of this resource.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[Word(b"backup")], SHOW, |call| Box::pin(async move { Ok(describe(call.ctx)) })),
+    AdminPath::post(&[Word(b"backup")], TAKE, |call| Box::pin(begin(call.ctx, call.body))),
+];
 
 /// The backups of a node, of which one runs at a time, and the result of the last one.
 #[derive(Clone, Default)]
@@ -40,7 +52,7 @@ struct Dirs {
 }
 
 /// Begins a backup on a thread of its own.
-pub(super) async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
+async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let wanted: Wanted = serde_json::from_slice(body).map_err(|e| {
         AdminError::BadRequest(format!(r#"the body must be {{"dir": "a/path"}}, with "since" if wanted: {e}"#))
     })?;
@@ -107,7 +119,7 @@ impl BackupJobs {
 }
 
 /// Describes the running backup, or the last one.
-pub(super) fn describe(ctx: &AdminContext) -> Value {
+fn describe(ctx: &AdminContext) -> Value {
     let job = ctx.backups.0.lock();
     let Some(job) = &*job else { return json!({ "state": "none" }) };
     let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);

@@ -23,6 +23,9 @@ pub enum AdminError {
          OMBAK_ADMIN_TOKEN)"
     )]
     BadToken,
+    /// The policy of the node does not allow the request. The text is that of the policy.
+    #[error("{0}")]
+    NotPermitted(String),
     /// The body is longer than this many bytes.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(usize),
@@ -54,6 +57,7 @@ impl AdminError {
             Self::Forbidden(_) => "forbidden",
             Self::NoToken => "no_token",
             Self::BadToken => "bad_token",
+            Self::NotPermitted(_) => "not_permitted",
             Self::TooLarge(_) => "too_large",
             Self::NoSuchResource(_) => "no_such_resource",
             Self::BadRequest(_) => "bad_request",
@@ -67,7 +71,7 @@ impl AdminError {
     /// The HTTP status for this error.
     pub const fn status(&self) -> StatusCode {
         match self {
-            Self::Forbidden(_) | Self::NoToken => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::NoToken | Self::NotPermitted(_) => StatusCode::FORBIDDEN,
             Self::BadToken => StatusCode::UNAUTHORIZED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NoSuchResource(_) | Self::NoSuchType(_) | Self::NoSuchFunction(_) => StatusCode::NOT_FOUND,

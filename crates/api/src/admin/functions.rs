@@ -1,13 +1,30 @@
 //! The resources for functions in JavaScript: create, delete, test, show. What compiles and runs
 //! them is up to whoever runs the node.
 
+use super::path::{AdminCall, AdminPath};
 use super::{AdminContext, AdminError};
+use crate::access::Permission;
+use crate::http::Part::{self, Name, Word};
 use ombak_kv::buckets::{FunctionList, FunctionRecord, HookUser};
 use ombak_kv::{BucketRegistry, PropsError};
 use ombak_runtime::BoxFuture;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+const SHOW: Permission = Permission::named("ombak_admin.functions");
+const CHANGE: Permission = Permission::named("ombak_admin.change_functions");
+const TEST: Permission = Permission::named("ombak_admin.test_functions");
+const FUNCTIONS: Part = Word(b"functions");
+
+/// The paths of these resources.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[FUNCTIONS], SHOW, |call| Box::pin(list(call.ctx))),
+    AdminPath::get(&[FUNCTIONS, Name], SHOW, |call| Box::pin(describe(call.ctx, call.name()))),
+    AdminPath::post(&[FUNCTIONS, Name, Word(b"create")], CHANGE, |call| Box::pin(create(call))),
+    AdminPath::post(&[FUNCTIONS, Name, Word(b"delete")], CHANGE, |call| Box::pin(delete(call))),
+    AdminPath::post(&[FUNCTIONS, Name, Word(b"test")], TEST, |call| Box::pin(test(call))),
+];
 
 /// How many buckets and bucket types an answer names that have a function as a hook.
 const USERS_SHOWN_MAX: usize = 10;
@@ -66,7 +83,7 @@ struct Delete {
 }
 
 /// All registered functions, and which hooks they are.
-pub(super) async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
+async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
     let (functions, users) = all(ctx).await?;
     let of = |name: &str| users.get(name).map(Vec::as_slice).unwrap_or_default();
     let entries = functions.iter().map(|(name, record)| entry(name, record, of(name)));
@@ -74,7 +91,7 @@ pub(super) async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
 }
 
 /// One function with its source.
-pub(super) async fn describe(ctx: &AdminContext, name: &[u8]) -> Result<Value, AdminError> {
+async fn describe(ctx: &AdminContext, name: &[u8]) -> Result<Value, AdminError> {
     let name = text(name);
     let (functions, users) = all(ctx).await?;
     let record = functions.get(&*name).ok_or_else(|| AdminError::NoSuchFunction(name.clone()))?;
@@ -90,18 +107,8 @@ async fn all(ctx: &AdminContext) -> Result<FunctionList, AdminError> {
     listed.map_err(|panic| AdminError::Failed(panic.to_string()))
 }
 
-/// Carries out an action on a function.
-pub(super) async fn act(ctx: &AdminContext, name: &[u8], action: &[u8], body: &[u8]) -> Result<Value, AdminError> {
-    let name = text(name);
-    match action {
-        b"create" => create(ctx, name, read(body)?).await,
-        b"delete" => delete(ctx, name, if body.is_empty() { Delete::default() } else { read(body)? }).await,
-        b"test" => ctx.functions.test(name, read(body)?).await,
-        _ => Err(AdminError::NoSuchResource(format!("function action '{}'", text(action)))),
-    }
-}
-
-async fn create(ctx: &AdminContext, name: String, wanted: Create) -> Result<Value, AdminError> {
+async fn create(call: AdminCall<'_>) -> Result<Value, AdminError> {
+    let (ctx, name, wanted) = (call.ctx, text(call.name()), read::<Create>(call.body)?);
     BucketRegistry::check_function(&name, &wanted.source).map_err(|why| refusal(&name, why))?;
     ctx.functions.compile(wanted.source.clone()).await?;
     let (kv, put) = (ctx.kv.clone(), name.clone());
@@ -109,10 +116,16 @@ async fn create(ctx: &AdminContext, name: String, wanted: Create) -> Result<Valu
     describe(ctx, name.as_bytes()).await
 }
 
-async fn delete(ctx: &AdminContext, name: String, wanted: Delete) -> Result<Value, AdminError> {
+async fn delete(call: AdminCall<'_>) -> Result<Value, AdminError> {
+    let (ctx, name) = (call.ctx, text(call.name()));
+    let wanted = if call.body.is_empty() { Delete::default() } else { read(call.body)? };
     let (kv, gone) = (ctx.kv.clone(), name.clone());
     blocking(&name, move || kv.buckets().delete_function(&gone, wanted.force)).await?;
     Ok(json!({ "name": name }))
+}
+
+async fn test(call: AdminCall<'_>) -> Result<Value, AdminError> {
+    call.ctx.functions.test(text(call.name()), read(call.body)?).await
 }
 
 /// Runs a change on a blocking thread. It has been decided when this returns.

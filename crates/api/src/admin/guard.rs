@@ -4,11 +4,16 @@
 //! nothing: every user of the machine can connect to its loopback addresses, and so can everybody
 //! behind a proxy that runs there.
 //!
+//! The token is a proof of the session, as a certificate is. Whether the session may do what the
+//! path needs is decided by the policy of the node, as for every other request. A node without a
+//! policy asks for the token.
+//!
 //! A web page may not use it, even if it knows the token. A browser cannot set [`ADMIN_HEADER`]
 //! across origins without asking first, which is never allowed, and it names the page's origin in
 //! `Origin` or `Referer`.
 
 use super::AdminError;
+use crate::access::{Access, AccessPolicy, Permission, Proof, Session};
 use crate::http::request_lines::{LineName, RequestLines, line};
 
 /// The header that every request must carry, with the value `1`.
@@ -40,18 +45,44 @@ impl std::fmt::Debug for AdminToken {
     }
 }
 
-/// Checks whether a request with these header lines is allowed.
-pub fn check(token: &AdminToken, lines: &RequestLines) -> Result<(), AdminError> {
+/// Decides whether a request with these header lines, for a path with this permission, is allowed.
+pub(super) fn admit(
+    token: &AdminToken,
+    policy: Option<&dyn AccessPolicy>,
+    session: &Session,
+    lines: &RequestLines,
+    permission: Permission,
+) -> Result<(), AdminError> {
+    check_origin(lines)?;
+    let knows_token = check_token(token, lines)?;
+    match policy {
+        None if knows_token => Ok(()),
+        None => Err(AdminError::NoToken),
+        Some(policy) => {
+            let proved = knows_token.then(|| session.with_proof(Proof::AdminToken));
+            let session = proved.as_ref().unwrap_or(session);
+            policy.check(session, &Access::to_node(permission)).map_err(AdminError::NotPermitted)
+        }
+    }
+}
+
+/// Refuses requests that a web page could have caused.
+fn check_origin(lines: &RequestLines) -> Result<(), AdminError> {
     if lines.get(ADMIN_LINE).is_none_or(|v| v != b"1") {
         return Err(AdminError::Forbidden("administration requests need the header X-Ombak-Admin: 1"));
     }
     if lines.contains(line::ORIGIN) || lines.contains(line::REFERER) {
         return Err(AdminError::Forbidden("administration is not for web pages: Origin and Referer are refused"));
     }
+    Ok(())
+}
+
+/// Whether a request has the token. A wrong one is refused.
+fn check_token(token: &AdminToken, lines: &RequestLines) -> Result<bool, AdminError> {
     let mut given = lines.all(line::AUTHORIZATION);
     match (given.next(), given.next()) {
-        (None, _) => Err(AdminError::NoToken),
-        (Some(given), None) if given.strip_prefix(b"Bearer ").is_some_and(|g| token.matches(g)) => Ok(()),
+        (None, _) => Ok(false),
+        (Some(given), None) if given.strip_prefix(b"Bearer ").is_some_and(|g| token.matches(g)) => Ok(true),
         _ => Err(AdminError::BadToken),
     }
 }
@@ -59,12 +90,24 @@ pub fn check(token: &AdminToken, lines: &RequestLines) -> Result<(), AdminError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::NotedAccesses;
+
+    const STOP: Permission = Permission::named("ombak_admin.stop");
     const RIGHT: (&str, &str) = ("authorization", "Bearer secret");
 
     fn verdict(extra: &[(&str, &str)]) -> Result<(), &'static str> {
+        verdict_of(None, extra)
+    }
+
+    fn verdict_of(policy: Option<&dyn AccessPolicy>, extra: &[(&str, &str)]) -> Result<(), &'static str> {
         let mut all = vec![("x-ombak-admin", "1")];
         all.extend_from_slice(extra);
-        check(&AdminToken::new("secret"), &RequestLines::sample(&all)).map_err(|e| e.kind())
+        admitted(policy, "secret", &all)
+    }
+
+    fn admitted(policy: Option<&dyn AccessPolicy>, token: &str, lines: &[(&str, &str)]) -> Result<(), &'static str> {
+        let (token, lines) = (AdminToken::new(token), RequestLines::sample(lines));
+        admit(&token, policy, &Session::sample(), &lines, STOP).map_err(|e| e.kind())
     }
 
     #[test]
@@ -87,8 +130,7 @@ mod tests {
 
     #[test]
     fn the_header_is_required() {
-        let verdict = check(&AdminToken::new("secret"), &RequestLines::sample(&[("host", "localhost"), RIGHT]));
-        assert_eq!(verdict.map_err(|e| e.kind()), Err("forbidden"));
+        assert_eq!(admitted(None, "secret", &[("host", "localhost"), RIGHT]), Err("forbidden"));
     }
 
     #[test]
@@ -101,7 +143,23 @@ mod tests {
 
     #[test]
     fn an_empty_token_opens_nothing() {
-        let given = RequestLines::sample(&[("x-ombak-admin", "1"), ("authorization", "Bearer ")]);
-        assert!(check(&AdminToken::new(""), &given).is_err());
+        assert_eq!(admitted(None, "", &[("x-ombak-admin", "1"), ("authorization", "Bearer ")]), Err("bad_token"));
+    }
+
+    #[test]
+    fn a_policy_decides_and_sees_the_token_as_a_proof() {
+        let policy = NotedAccesses::default();
+        assert_eq!(verdict_of(Some(&policy), &[RIGHT]), Ok(()));
+        assert_eq!(policy.take(), [("ombak_admin.stop", "-/-".to_owned())]);
+        assert_eq!(policy.take_session().map(|session| session.proof), Some(Proof::AdminToken));
+        assert_eq!(verdict_of(Some(&policy), &[]), Ok(()), "another proof may do");
+        assert_eq!(policy.take_session().map(|session| session.proof), Some(Proof::Nothing));
+        let refusing = NotedAccesses::refusing();
+        assert_eq!(verdict_of(Some(&refusing), &[RIGHT]), Err("not_permitted"));
+        refusing.take();
+        for request in [("authorization", "Bearer wrong"), ("origin", "null")] {
+            assert!(verdict_of(Some(&refusing), &[request]).is_err());
+            assert!(refusing.take().is_empty(), "it is refused before the policy is asked");
+        }
     }
 }

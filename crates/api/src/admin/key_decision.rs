@@ -1,6 +1,7 @@
 //! What operators decide about some keys of a node.
 
 use super::{AdminContext, AdminError};
+use crate::access::Permission;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -9,6 +10,11 @@ use ombak_types::{Bucket, Error};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+/// The permission to see such keys.
+pub(super) const SHOW_KEYS: Permission = Permission::named("ombak_admin.keys");
+/// The permission to decide about them.
+pub(super) const DECIDE_KEYS: Permission = Permission::named("ombak_admin.decide_keys");
 
 /// A name: text, or bytes that are no text.
 #[derive(Deserialize)]

@@ -1,9 +1,21 @@
 //! The configuration of the running node, and the keys that can be changed at run time.
 
 use super::AdminError;
+use super::path::AdminPath;
+use crate::access::Permission;
+use crate::http::Part::Word;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+const SHOW: Permission = Permission::named("ombak_admin.config");
+const CHANGE: Permission = Permission::named("ombak_admin.change_config");
+
+/// The paths of this resource.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[Word(b"config")], SHOW, |call| Box::pin(async move { Ok(call.ctx.config.describe()) })),
+    AdminPath::post(&[Word(b"config")], CHANGE, |call| Box::pin(async move { call.ctx.config.set(call.body) })),
+];
 
 /// The origin of a value that was changed at run time.
 const CHANGED: &str = "administration";
@@ -43,12 +55,12 @@ impl LiveConfig {
         Self { entries: Mutex::new(entries), change }
     }
 
-    pub(super) fn describe(&self) -> Value {
+    fn describe(&self) -> Value {
         json!({ "config": *self.entries.lock() })
     }
 
     /// Changes the value that the body names, until the node stops.
-    pub(super) fn set(&self, body: &[u8]) -> Result<Value, AdminError> {
+    fn set(&self, body: &[u8]) -> Result<Value, AdminError> {
         let wanted: Wanted = serde_json::from_slice(body)
             .map_err(|e| AdminError::BadRequest(format!(r#"the body must be {{"key": "…", "value": "…"}}: {e}"#)))?;
         let mut entries = self.entries.lock();

@@ -1,7 +1,8 @@
 //! The administration interface: JSON below `/admin/v1` on the HTTP listener, for the command line.
 //!
-//! What it is: a small, versioned tree of resources. [`handle`] first checks whether the caller has
-//! access ([`guard`]), and then answers.
+//! What it is: a small, versioned tree of resources. Each module lists its paths, with the
+//! permission that each of them needs; `registry` collects the lists. [`handle`] first asks whether
+//! the caller may ([`guard`]), and then answers.
 //!
 //! What it is not: it is no part of Riak's HTTP interface, and it is not for browsers. A request
 //! that a web page could have caused a browser to send is refused.
@@ -12,12 +13,15 @@
 mod backup;
 mod backup_place;
 mod cluster;
+mod cluster_command;
 mod error;
 mod functions;
 mod guard;
 mod key_decision;
 mod live_config;
 mod node;
+mod path;
+mod registry;
 mod restored_keys;
 mod top;
 mod types;
@@ -25,7 +29,7 @@ mod unreadable_keys;
 
 pub use backup::BackupJobs;
 pub use backup_place::BackupPlace;
-pub use cluster::{ClusterAdmin, ClusterCommand, ForMembers, HandoffDirection};
+pub use cluster_command::{ClusterAdmin, ClusterCommand, ForMembers, HandoffDirection};
 pub use error::AdminError;
 pub use functions::{FunctionAdmin, FunctionRole, FunctionTest};
 pub use guard::{ADMIN_HEADER, AdminToken};
@@ -33,19 +37,24 @@ pub use live_config::{Change, ConfigEntry, LiveConfig};
 pub use node::NodeInfo;
 pub(crate) use node::known_losses;
 
+use self::path::{AdminCall, AdminPath};
+use crate::access::AccessPolicy;
 use crate::http::Request;
 use crate::http::reply::{self, Reply};
 use crate::http::wire::headers::name;
 use crate::memory::MemoryStatus;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use ombak_kv::Kv;
 use percent_encoding::percent_decode_str;
-use std::net::IpAddr;
+use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The path below which all resources of this module lie.
 pub const PREFIX: &str = "/admin";
+
+/// How many parts of a path come before those of a resource: `/admin/v1`.
+const VERSIONED_PARTS: usize = 2;
 
 /// The largest accepted request body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -73,51 +82,36 @@ pub struct AdminContext {
 }
 
 /// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the memory
-/// budget of requests. `peer` is the address of the client.
-pub(crate) async fn handle(ctx: &AdminContext, memory: MemoryStatus, peer: IpAddr, request: &Request) -> Reply {
-    if let Err(refusal) = guard::check(&ctx.token, &request.lines) {
+/// budget of requests.
+pub(crate) async fn handle(
+    ctx: &AdminContext,
+    policy: Option<&dyn AccessPolicy>,
+    memory: MemoryStatus,
+    request: &Request,
+) -> Reply {
+    let names = segments(request.target.path());
+    let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    let path = registry::find(&request.method, &names);
+    let permission = path.map_or(registry::UNKNOWN_PATH, |path| path.permission);
+    if let Err(refusal) = guard::admit(&ctx.token, policy, request.session(), &request.lines, permission) {
         let (method, path) = (shortened(request.method.as_str()), shortened(request.target.path()));
-        tracing::warn!(%peer, method, path, why = refusal.kind(), "administration refused");
+        tracing::warn!(peer = %request.session().peer.ip(), method, path, why = refusal.kind(), "administration refused");
         return respond(refusal.status(), &refusal.to_json());
     }
-    match answer(ctx, memory, request).await {
+    let names = names.get(VERSIONED_PARTS..).unwrap_or_default();
+    match answer(path, AdminCall { ctx, memory, names, body: &request.body }, request).await {
         Ok(value) => respond(StatusCode::OK, &value),
         Err(error) => respond(error.status(), &error.to_json()),
     }
 }
 
-async fn answer(ctx: &AdminContext, memory: MemoryStatus, request: &Request) -> Result<serde_json::Value, AdminError> {
-    let body = &request.body;
-    if body.len() > BODY_BYTES_MAX {
+async fn answer(path: Option<&AdminPath>, call: AdminCall<'_>, request: &Request) -> Result<Value, AdminError> {
+    if call.body.len() > BODY_BYTES_MAX {
         return Err(AdminError::TooLarge(BODY_BYTES_MAX));
     }
-    let path = segments(request.target.path());
-    let path: Vec<&[u8]> = path.iter().map(Vec::as_slice).collect();
-    match (&request.method, path.as_slice()) {
-        (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx, memory)),
-        (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(ctx.config.describe()),
-        (&Method::POST, [b"admin", b"v1", b"config"]) => ctx.config.set(body),
-        (&Method::GET, [b"admin", b"v1", b"top"]) => Ok(top::describe(ctx)),
-        (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
-        (&Method::GET, [b"admin", b"v1", b"backup"]) => Ok(backup::describe(ctx)),
-        (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, body).await,
-        (method @ (&Method::GET | &Method::POST), [b"admin", b"v1", b"cluster", action]) => {
-            ctx.cluster.run(cluster::command(*method == Method::POST, action, body)?).await
-        }
-        (&Method::GET, [b"admin", b"v1", b"restored-keys"]) => restored_keys::list(ctx).await,
-        (&Method::POST, [b"admin", b"v1", b"restored-keys"]) => restored_keys::decide(ctx, body).await,
-        (&Method::GET, [b"admin", b"v1", b"unreadable-keys"]) => unreadable_keys::list(ctx).await,
-        (&Method::POST, [b"admin", b"v1", b"unreadable-keys"]) => unreadable_keys::decide(ctx, body).await,
-        (&Method::POST, [b"admin", b"v1", b"stop"]) => Ok(node::stop(ctx)),
-        (&Method::GET, [b"admin", b"v1", b"bucket-types"]) => Ok(types::list(ctx)),
-        (&Method::GET, [b"admin", b"v1", b"bucket-types", name]) => types::describe(ctx, name),
-        (&Method::POST, [b"admin", b"v1", b"bucket-types", name, action]) => {
-            types::change(ctx, name, action, body).await
-        }
-        (&Method::GET, [b"admin", b"v1", b"functions"]) => functions::list(ctx).await,
-        (&Method::GET, [b"admin", b"v1", b"functions", name]) => functions::describe(ctx, name).await,
-        (&Method::POST, [b"admin", b"v1", b"functions", name, action]) => functions::act(ctx, name, action, body).await,
-        _ => Err(AdminError::NoSuchResource(format!("{} {}", request.method, request.target.path()))),
+    match path {
+        Some(path) => path.answer(call).await,
+        None => Err(AdminError::NoSuchResource(format!("{} {}", request.method, request.target.path()))),
     }
 }
 
@@ -131,7 +125,7 @@ fn segments(path: &str) -> Vec<Vec<u8>> {
     path.trim_matches('/').split('/').map(|s| percent_decode_str(s).collect()).collect()
 }
 
-fn respond(status: StatusCode, value: &serde_json::Value) -> Reply {
+fn respond(status: StatusCode, value: &Value) -> Reply {
     let mut reply = reply::json(status, value.to_string());
     reply.set(name::CACHE_CONTROL, "no-store");
     reply

@@ -1,6 +1,9 @@
 //! The resources about the node as a whole.
 
+use super::path::AdminPath;
 use super::{AdminContext, AdminError};
+use crate::access::Permission;
+use crate::http::Part::Word;
 use crate::memory::MemoryStatus;
 use ombak_kv::{Amount, ClassId, FillReason, Health, Kv, NoPart};
 use ombak_storage::{LastMerge, LedgerStatus, Status};
@@ -9,6 +12,17 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Instant;
+
+/// The permission to read about the node.
+pub(super) const SHOW: Permission = Permission::named("ombak_admin.node");
+const STOP: Permission = Permission::named("ombak_admin.stop");
+
+/// The paths of these resources.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[Word(b"node")], SHOW, |call| Box::pin(async move { Ok(describe(call.ctx, call.memory)) })),
+    AdminPath::get(&[Word(b"vnodes")], SHOW, |call| Box::pin(vnodes(call.ctx))),
+    AdminPath::post(&[Word(b"stop")], STOP, |call| Box::pin(async move { Ok(stop(call.ctx)) })),
+];
 
 /// The identity and addresses of a node. They do not change while it runs.
 #[derive(Clone, Debug)]
@@ -33,7 +47,7 @@ pub struct NodeInfo {
     pub started: Instant,
 }
 
-pub(super) fn describe(ctx: &AdminContext, memory: MemoryStatus) -> Value {
+fn describe(ctx: &AdminContext, memory: MemoryStatus) -> Value {
     let node = &ctx.node;
     let health = ctx.kv.health();
     json!({
@@ -81,7 +95,7 @@ fn problems(health: &Health) -> Vec<String> {
     poisoned.chain(full).collect()
 }
 
-pub(super) fn stop(ctx: &AdminContext) -> Value {
+fn stop(ctx: &AdminContext) -> Value {
     tracing::info!("stop asked for over the administration interface");
     ctx.stop.send_replace(true);
     json!({ "stopping": true })
@@ -89,7 +103,7 @@ pub(super) fn stop(ctx: &AdminContext) -> Value {
 
 /// One entry for each partition. Collecting them locks the index of every store for a moment, so it
 /// runs on a blocking thread and not on a network thread.
-pub(super) async fn vnodes(ctx: &AdminContext) -> Result<Value, AdminError> {
+async fn vnodes(ctx: &AdminContext) -> Result<Value, AdminError> {
     let kv = ctx.kv.clone();
     let vnodes = tokio::task::spawn_blocking(move || {
         let of_cluster = OfCluster::read(&kv);

@@ -1,10 +1,18 @@
 //! The resource about keys that only a restored store of this node has.
 
-use super::key_decision::{blocking, decision, name};
+use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, name};
+use super::path::AdminPath;
 use super::{AdminContext, AdminError};
+use crate::http::Part::Word;
 use ombak_kv::{SetAsideReport, SetAsideVersion};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// The paths of this resource.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[Word(b"restored-keys")], SHOW_KEYS, |call| Box::pin(list(call.ctx))),
+    AdminPath::post(&[Word(b"restored-keys")], DECIDE_KEYS, |call| Box::pin(decide(call.ctx, call.body))),
+];
 
 /// Maximum number of keys in an answer.
 const LISTED_MAX: usize = 1_000;
@@ -20,13 +28,13 @@ enum Action {
 }
 
 /// The keys.
-pub(super) async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
+async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
     let report = blocking(ctx, |kv| kv.set_aside_report(LISTED_MAX)).await?;
     Ok(report_json(&report))
 }
 
 /// Pushes keys to the other nodes, or drops them.
-pub(super) async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
+async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let (action, choice) = decision(body, ACTIONS)?;
     tracing::info!(?action, %choice, "an operator decides about keys that only a restored store has");
     let decided = blocking(ctx, move |kv| match action {

@@ -2,14 +2,23 @@
 
 use super::AdminContext;
 use super::key_decision::name;
+use super::path::AdminPath;
+use crate::access::Permission;
+use crate::http::Part::Word;
 use ombak_kv::{HotKey, HotReport, LargeObject, Name, TopOfNode};
 use serde_json::{Value, json};
+
+const SHOW: Permission = Permission::named("ombak_admin.top");
+
+/// The paths of this resource.
+pub(super) const PATHS: &[AdminPath] =
+    &[AdminPath::get(&[Word(b"top")], SHOW, |call| Box::pin(async move { Ok(describe(call.ctx)) }))];
 
 /// Maximum number of keys, buckets and objects in an answer.
 const LISTED_MAX: usize = 50;
 
 /// What the node is busy with. Rates are up to the client, who asks twice: `counts` only grow.
-pub(super) fn describe(ctx: &AdminContext) -> Value {
+fn describe(ctx: &AdminContext) -> Value {
     let uptime = ctx.node.started.elapsed();
     let mut top = top_json(&ctx.kv.top(LISTED_MAX));
     top["node"] = json!(ctx.node.name);

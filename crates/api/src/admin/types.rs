@@ -1,12 +1,29 @@
 //! The resources for bucket types: create, update, activate, reset, show.
 
+use super::path::{AdminCall, AdminPath};
 use super::{AdminContext, AdminError};
+use crate::access::Permission;
+use crate::http::Part::{self, Name, Word};
 use ombak_kv::{BucketRegistry, PropsError, TypeStatus};
 use ombak_types::PropMap;
 use ombak_types::json::{Json, member};
 use serde_json::{Value, json};
 
-/// A change of a bucket type, as the last segment of the path names it.
+const SHOW: Permission = Permission::named("ombak_admin.bucket_types");
+const CHANGE: Permission = Permission::named("ombak_admin.change_bucket_types");
+const TYPES: Part = Word(b"bucket-types");
+
+/// The paths of these resources.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[TYPES], SHOW, |call| Box::pin(async move { Ok(list(call.ctx)) })),
+    AdminPath::get(&[TYPES, Name], SHOW, |call| Box::pin(async move { describe(call.ctx, call.name()) })),
+    AdminPath::post(&[TYPES, Name, Word(b"create")], CHANGE, |call| Box::pin(change(call, Action::Create))),
+    AdminPath::post(&[TYPES, Name, Word(b"update")], CHANGE, |call| Box::pin(change(call, Action::Update))),
+    AdminPath::post(&[TYPES, Name, Word(b"activate")], CHANGE, |call| Box::pin(change(call, Action::Activate))),
+    AdminPath::post(&[TYPES, Name, Word(b"reset")], CHANGE, |call| Box::pin(change(call, Action::Reset))),
+];
+
+/// A change of a bucket type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Create,
@@ -15,20 +32,8 @@ enum Action {
     Reset,
 }
 
-impl Action {
-    fn from_segment(segment: &[u8]) -> Option<Self> {
-        Some(match segment {
-            b"create" => Self::Create,
-            b"update" => Self::Update,
-            b"activate" => Self::Activate,
-            b"reset" => Self::Reset,
-            _ => return None,
-        })
-    }
-}
-
 /// All types with their status.
-pub(super) fn list(ctx: &AdminContext) -> Value {
+fn list(ctx: &AdminContext) -> Value {
     let types = ctx.kv.buckets().list_types();
     let entries: Vec<Value> =
         types.iter().map(|t| json!({"name": text(&t.name), "status": status_word(t.status)})).collect();
@@ -36,18 +41,17 @@ pub(super) fn list(ctx: &AdminContext) -> Value {
 }
 
 /// One type with its status and properties.
-pub(super) fn describe(ctx: &AdminContext, name: &[u8]) -> Result<Value, AdminError> {
+fn describe(ctx: &AdminContext, name: &[u8]) -> Result<Value, AdminError> {
     let (status, props) =
         ctx.kv.buckets().type_status(name).ok_or_else(|| AdminError::NoSuchType(text(name).into_owned()))?;
     Ok(json!({"name": text(name), "status": status_word(status), "props": props}))
 }
 
 /// Changes a type. The change runs on a blocking thread, and is on disk when this function returns.
-pub(super) async fn change(ctx: &AdminContext, name: &[u8], action: &[u8], body: &[u8]) -> Result<Value, AdminError> {
-    let action = Action::from_segment(action)
-        .ok_or_else(|| AdminError::NoSuchResource(format!("bucket type action '{}'", text(action))))?;
+async fn change(call: AdminCall<'_>, action: Action) -> Result<Value, AdminError> {
+    let (ctx, name) = (call.ctx, call.name());
     let props = match action {
-        Action::Create | Action::Update => props_of(body)?,
+        Action::Create | Action::Update => props_of(call.body)?,
         Action::Activate | Action::Reset => PropMap::new(),
     };
     let (kv, owned_name) = (ctx.kv.clone(), name.to_vec());

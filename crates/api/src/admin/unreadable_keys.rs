@@ -1,10 +1,18 @@
 //! The resource about keys that this node cannot read and that nothing has replaced.
 
-use super::key_decision::{blocking, decision, name};
+use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, name};
+use super::path::AdminPath;
 use super::{AdminContext, AdminError};
+use crate::http::Part::Word;
 use ombak_kv::{UnreadableReport, UnreadableVersion};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// The paths of this resource.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[Word(b"unreadable-keys")], SHOW_KEYS, |call| Box::pin(list(call.ctx))),
+    AdminPath::post(&[Word(b"unreadable-keys")], DECIDE_KEYS, |call| Box::pin(decide(call.ctx, call.body))),
+];
 
 /// Maximum number of keys in an answer.
 const LISTED_MAX: usize = 1_000;
@@ -17,13 +25,13 @@ enum Action {
 }
 
 /// The keys.
-pub(super) async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
+async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
     let report = blocking(ctx, |kv| Ok(kv.unreadable_report(LISTED_MAX))).await?;
     Ok(report_json(&report))
 }
 
 /// Gives keys up.
-pub(super) async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
+async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let (Action::Drop, choice) = decision(body, r#""drop""#)?;
     tracing::info!(%choice, "an operator gives up keys that cannot be read");
     let dropped = blocking(ctx, move |kv| kv.drop_unreadable(&choice)).await?;

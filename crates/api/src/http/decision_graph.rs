@@ -107,8 +107,8 @@ pub async fn decide<R: Resource>(ctx: &HttpContext, resource: &mut R, request: &
 /// The decisions that need no resource: method, checksum, origin, permission.
 ///
 /// Every request passes here before its resource reads anything of it, except those of
-/// administration, which have a guard of their own (`crate::admin`). The permission is
-/// webmachine's decision `forbidden`.
+/// administration, which ask the same policy in `crate::admin`. The permission is webmachine's
+/// decision `forbidden`.
 pub async fn admit(
     ctx: &HttpContext,
     request: &Request,
@@ -144,7 +144,7 @@ pub async fn admit(
         return Err(reply::page(StatusCode::FORBIDDEN));
     }
     if let (Some(policy), Some(access)) = (&ctx.policy, access) {
-        policy.check(&access).map_err(|why| reply::text(StatusCode::FORBIDDEN, why))?;
+        policy.check(request.session(), &access).map_err(|why| reply::text(StatusCode::FORBIDDEN, why))?;
     }
     Ok(())
 }

@@ -49,6 +49,7 @@ pub(crate) mod wire;
 
 pub use context::{HttpContext, HttpLimits, StatsSource};
 pub use pages::{PageRules, parse_origin};
+pub(crate) use path::{Part, parts_match};
 pub(crate) use request::Request;
 pub use server::serve;
 pub(crate) use wire::request_lines;

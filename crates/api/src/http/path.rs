@@ -10,7 +10,6 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use ombak_types::Bucket;
 use ombak_types::names::DEFAULT_TYPE;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The generation of a URL. Links and addresses in an answer have the generation of the request.
@@ -52,6 +51,20 @@ pub enum Part {
     Name,
     /// All further parts, or none. It is the last part of its path.
     Rest,
+}
+
+/// Whether a path with these parts is for a request with these names.
+#[inline]
+pub fn parts_match(parts: &[Part], names: &[&[u8]]) -> bool {
+    let is_long_enough = match parts {
+        [before @ .., Part::Rest] => names.len() >= before.len(),
+        parts => names.len() == parts.len(),
+    };
+    is_long_enough
+        && parts.iter().zip(names).all(|(part, name)| match part {
+            Part::Word(word) => word == name,
+            Part::Name | Part::Rest => true,
+        })
 }
 
 /// The code that serves a request.
@@ -108,16 +121,7 @@ impl Path {
     /// Whether a request with these names in its path is for this path.
     #[inline]
     pub fn matches(&self, names: &[&[u8]], request: &Request) -> bool {
-        let is_long_enough = match self.parts {
-            [before @ .., Part::Rest] => names.len() >= before.len(),
-            parts => names.len() == parts.len(),
-        };
-        is_long_enough
-            && self.parts.iter().zip(names).all(|(part, name)| match part {
-                Part::Word(word) => word == name,
-                Part::Name | Part::Rest => true,
-            })
-            && self.condition.is_none_or(|condition| condition(request))
+        parts_match(self.parts, names) && self.condition.is_none_or(|condition| condition(request))
     }
 
     /// The bucket that a path of this kind names.
@@ -139,8 +143,6 @@ impl Path {
 pub struct Call<'a> {
     /// The state of the interface.
     pub ctx: &'a Arc<HttpContext>,
-    /// The address of the client.
-    pub peer: IpAddr,
     /// The request.
     pub request: &'a Request,
     /// The path that matches the request.

@@ -6,6 +6,7 @@ use super::wire::head::Head;
 use super::wire::head::HeadParser;
 use super::wire::request_lines::{LineName, RequestLines, line};
 use super::wire::target::Target;
+use crate::access::Session;
 use crate::memory::{Account, Held, Kept};
 use bytes::Bytes;
 #[cfg(test)]
@@ -38,12 +39,18 @@ pub struct Request {
     parameters: Parameters,
     /// Counts the memory that answering the request takes.
     account: Option<Arc<Account>>,
+    session: Arc<Session>,
 }
 
 impl Request {
     /// Creates the request from what the server has read.
-    pub fn new(head: Head, body: Bytes, account: Arc<Account>) -> Self {
-        Self { account: Some(account), ..Self::of(head.method, head.target, head.lines, body) }
+    pub fn new(head: Head, body: Bytes, account: Arc<Account>, session: Arc<Session>) -> Self {
+        Self { account: Some(account), ..Self::of(head.method, head.target, head.lines, body, session) }
+    }
+
+    /// Who has sent the request, from where, and how that was proved.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
     }
 
     /// Who sent the request, where connections and addresses have shares of work.
@@ -95,9 +102,9 @@ impl Request {
         Ok(())
     }
 
-    fn of(method: Method, target: Target, lines: RequestLines, body: Bytes) -> Self {
+    fn of(method: Method, target: Target, lines: RequestLines, body: Bytes, session: Arc<Session>) -> Self {
         let parameters = target.query_bytes().map(Parameters::read).unwrap_or_default();
-        Self { method, target, lines, body, parameters, account: None }
+        Self { method, target, lines, body, parameters, account: None, session }
     }
 
     /// Whether there are query parameters.
@@ -142,7 +149,7 @@ impl Request {
         let text = format!("{method} {uri} HTTP/1.1\r\n{lines}\r\n");
         let mut parser = HeadParser::new(text.len(), headers.len().max(1));
         let head = parser.next(&mut BytesMut::from(&text[..])).expect("a well-formed head").expect("a whole head");
-        Self::of(head.method, head.target, head.lines, Bytes::new())
+        Self::of(head.method, head.target, head.lines, Bytes::new(), Session::sample())
     }
 }
 

@@ -3,13 +3,14 @@
 
 use super::context::HttpContext;
 use super::wire::connection;
+use crate::client_stream::{ClientListener, ClientStream, Terms};
 use crate::stop::Stop;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -25,7 +26,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves one listener until `shutdown` holds `true` or its sender is dropped. Then waits until the
 /// requests in progress are answered, for at most `drain_timeout`.
-pub async fn serve(listener: TcpListener, ctx: Arc<HttpContext>, mut shutdown: watch::Receiver<bool>) {
+pub async fn serve(listener: ClientListener, ctx: Arc<HttpContext>, mut shutdown: watch::Receiver<bool>) {
     let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
     let stopped = shutdown.clone();
     loop {
@@ -40,12 +41,12 @@ pub async fn serve(listener: TcpListener, ctx: Arc<HttpContext>, mut shutdown: w
         match accepted {
             Ok((stream, peer)) if connections.len() < ctx.limits.connections_max => match stream.into_std() {
                 Ok(stream) => {
-                    let served = serve_one(stream, peer, Arc::clone(&ctx), Stop::new(&stopped));
+                    let served = serve_one(stream, peer, listener.terms().clone(), Arc::clone(&ctx), stopped.clone());
                     connections.spawn_on(served, ctx.threads.next());
                 }
                 Err(error) => tracing::debug!(%peer, %error, "a connection was lost before it was served"),
             },
-            Ok((stream, _)) if refusals.len() < REFUSALS_MAX => {
+            Ok((stream, _)) if refusals.len() < REFUSALS_MAX && listener.terms().are_plain() => {
                 refusals.spawn(turn_away(stream));
             }
             Ok(_) => {}
@@ -62,7 +63,13 @@ pub async fn serve(listener: TcpListener, ctx: Arc<HttpContext>, mut shutdown: w
     }
 }
 
-async fn serve_one(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<HttpContext>, stop: Stop) {
+async fn serve_one(
+    stream: std::net::TcpStream,
+    peer: SocketAddr,
+    terms: Terms,
+    ctx: Arc<HttpContext>,
+    stopped: watch::Receiver<bool>,
+) {
     let stream = match TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "a connection cannot be served"),
@@ -71,7 +78,10 @@ async fn serve_one(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<HttpC
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    connection::serve(stream, peer, ctx, stop).await;
+    match terms.begin(stream, peer, &stopped).await {
+        Ok((stream, session)) => connection::serve(stream, session, ctx, Stop::new(&stopped)).await,
+        Err(error) => tracing::debug!(%peer, %error, "an HTTP connection did not begin TLS"),
+    }
 }
 
 /// Answers that there are too many connections. Bytes that the socket does not accept soon are not
@@ -80,7 +90,7 @@ async fn turn_away(mut stream: TcpStream) {
     const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let told = tokio::time::timeout(Duration::from_millis(100), stream.write_all(FULL)).await;
     if let Ok(Ok(())) = told {
-        connection::linger(stream).await;
+        connection::linger(ClientStream::Plain(stream)).await;
     }
 }
 

@@ -8,11 +8,11 @@ use super::request::Request;
 use super::resources::object;
 use super::wire::client_end::ClientEnd;
 use http::StatusCode;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Answers one request.
-pub async fn respond(ctx: &Arc<HttpContext>, peer: IpAddr, client: ClientEnd<'_>, request: &Request) -> Reply {
+pub async fn respond(ctx: &Arc<HttpContext>, client: ClientEnd<'_>, request: &Request) -> Reply {
+    let peer = request.session().peer.ip();
     if let Err(why) = ctx.pages.check(peer, request) {
         return reply::text(StatusCode::FORBIDDEN, why);
     }
@@ -28,7 +28,7 @@ pub async fn respond(ctx: &Arc<HttpContext>, peer: IpAddr, client: ClientEnd<'_>
             drop(parts);
             return object::run_new(ctx, request, bucket, path.generation).await;
         }
-        Serve::Boxed(run) => run(Call { ctx, peer, request, path, parts }),
+        Serve::Boxed(run) => run(Call { ctx, request, path, parts }),
     };
     if !path.ends_with_client {
         return running.await;

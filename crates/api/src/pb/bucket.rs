@@ -27,7 +27,7 @@ pub(super) const HANDLERS: &[Handler] = &[
 
 impl Request for RpbGetBucketReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::GetBucket, self.r#type.as_deref(), &self.bucket))
+        Some(Access::to_bucket(Permission::GET_BUCKET, self.r#type.as_deref(), &self.bucket))
     }
 }
 
@@ -40,7 +40,7 @@ impl Immediate for RpbGetBucketReq {
 
 impl Request for RpbSetBucketReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::SetBucket, self.r#type.as_deref(), &self.bucket))
+        Some(Access::to_bucket(Permission::SET_BUCKET, self.r#type.as_deref(), &self.bucket))
     }
 }
 
@@ -54,7 +54,7 @@ impl Streaming for RpbSetBucketReq {
 
 impl Request for RpbResetBucketReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::SetBucket, self.r#type.as_deref(), &self.bucket))
+        Some(Access::to_bucket(Permission::SET_BUCKET, self.r#type.as_deref(), &self.bucket))
     }
 }
 
@@ -68,7 +68,7 @@ impl Streaming for RpbResetBucketReq {
 
 impl Request for RpbGetBucketTypeReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_type(Permission::GetBucketType, Some(&self.r#type)))
+        Some(Access::to_type(Permission::GET_BUCKET_TYPE, Some(&self.r#type)))
     }
 }
 
@@ -81,7 +81,7 @@ impl Immediate for RpbGetBucketTypeReq {
 
 impl Request for RpbSetBucketTypeReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_type(Permission::SetBucketType, Some(&self.r#type)))
+        Some(Access::to_type(Permission::SET_BUCKET_TYPE, Some(&self.r#type)))
     }
 }
 

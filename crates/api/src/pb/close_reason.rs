@@ -8,6 +8,10 @@ use std::io;
 pub(super) enum CloseReason {
     #[error("the peer closed it")]
     Closed,
+    #[error("it goes on with TLS")]
+    BeginsTls,
+    #[error("bytes without TLS followed the request for TLS")]
+    PlainBytesBeforeTls,
     #[error("the node is stopping")]
     Stopping,
     #[error("a frame was begun and not finished in time")]

@@ -1,6 +1,7 @@
 //! The limits and switches of the Protocol Buffers interface.
 
 use crate::access::AccessPolicy;
+use crate::client_stream::ClientTls;
 use crate::jobs::JobSwitches;
 use ombak_proto::frame::FRAME_BYTES_MAX_DEFAULT;
 use std::sync::Arc;
@@ -29,6 +30,9 @@ pub struct PbConfig {
     pub keepalive: bool,
     /// The expensive requests that are allowed.
     pub jobs: JobSwitches,
+    /// How a connection becomes one with TLS when its client asks for that. Without it, the request
+    /// is refused.
+    pub start_tls: Option<ClientTls>,
     /// Decides which requests are allowed. Without a policy, all are.
     pub policy: Option<Arc<dyn AccessPolicy>>,
 }
@@ -45,6 +49,7 @@ impl Default for PbConfig {
             nagle: false,
             keepalive: true,
             jobs: JobSwitches::default(),
+            start_tls: None,
             policy: None,
         }
     }

@@ -8,9 +8,11 @@ use super::operation::Operation;
 use super::pipeline::Pipeline;
 use super::reader::Reader;
 use super::registry;
-use super::session::Session;
+use super::session::PbSession;
 use super::writer::Writer;
+use crate::access::Session;
 use crate::bulk::in_turns;
+use crate::client_stream::ClientStream;
 use crate::memory::{Account, OutOfMemory};
 use crate::stop::Stop;
 use crate::turn::Turn;
@@ -18,11 +20,9 @@ use futures_util::future::poll_immediate;
 use ombak_proto::reply::write_error;
 use ombak_proto::{Frame, FrameError};
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -33,22 +33,28 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
 /// Serves a connection until one side ends it. `shutdown` becomes true when the node stops.
-pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbContext, shutdown: &watch::Receiver<bool>) {
+pub(super) async fn serve(
+    mut stream: ClientStream,
+    client: Session,
+    ctx: &PbContext,
+    shutdown: &watch::Receiver<bool>,
+) {
+    let peer = client.peer;
     let account = ctx.memory.open_account().of_address(peer.ip());
-    let end = {
-        let (read, write) = stream.split();
-        let mut connection = Connection {
-            ctx,
-            account: &account,
-            reader: Reader::new(read, &ctx.config, &account),
-            writer: Writer::new(write, &ctx.config, &account, Stop::new(shutdown)),
-            session: Session::default(),
-            turn: Turn::default(),
-        };
-        connection.run(pin!(Stop::new(shutdown))).await
+    let mut session = PbSession::new(client);
+    let end = loop {
+        let end = exchange(&mut stream, &mut session, &account, ctx, shutdown).await;
+        let (CloseReason::BeginsTls, Some(tls)) = (&end, &ctx.config.start_tls) else { break end };
+        match tls.secure(stream, &session.client, shutdown).await {
+            Ok((secured, client)) => {
+                stream = secured;
+                session.goes_on_as(client);
+            }
+            Err(error) => return tracing::debug!(%peer, %error, "a Protocol Buffers connection did not begin TLS"),
+        }
     };
     match end {
-        CloseReason::Closed | CloseReason::Stopping => {}
+        CloseReason::Closed | CloseReason::Stopping => stream.say_goodbye().await,
         CloseReason::Frame(FrameError::TooLarge { .. }) => {
             tracing::info!(%peer, %end, "a Protocol Buffers connection was closed");
             linger(&mut stream).await;
@@ -62,27 +68,48 @@ pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbConte
     }
 }
 
+/// Serves a connection until it ends or goes on with TLS.
+async fn exchange(
+    stream: &mut ClientStream,
+    session: &mut PbSession,
+    account: &Account,
+    ctx: &PbContext,
+    shutdown: &watch::Receiver<bool>,
+) -> CloseReason {
+    let (read, write) = stream.split();
+    let mut connection = Connection {
+        ctx,
+        account,
+        reader: Reader::new(read, &ctx.config, account),
+        writer: Writer::new(write, &ctx.config, account, Stop::new(shutdown)),
+        session,
+        turn: Turn::default(),
+    };
+    connection.run(pin!(Stop::new(shutdown))).await
+}
+
 /// Answers that there are too many connections.
-pub(super) async fn refuse_connection(stream: TcpStream, connections_max: usize) {
+pub(super) async fn refuse_connection(stream: ClientStream, connections_max: usize) {
     let text = format!("overload: this node serves {connections_max} connections and has no room for more");
     tell(stream, text).await;
 }
 
 /// Sends an error and closes the connection.
-async fn tell(mut stream: TcpStream, text: String) {
-    use tokio::io::AsyncWriteExt;
+async fn tell(mut stream: ClientStream, text: String) {
     let mut out = Vec::new();
     write_error(text, &mut out);
     let told = async {
-        stream.write_all(&out).await?;
-        stream.shutdown().await
+        let (_, mut write) = stream.split();
+        write.write_all(&out).await?;
+        write.shutdown().await
     };
     if let Ok(Ok(())) = timeout(LINGER, told).await {
         linger(&mut stream).await;
     }
 }
 
-async fn linger(stream: &mut TcpStream) {
+async fn linger(stream: &mut ClientStream) {
+    let (mut stream, _) = stream.split();
     let drained = async {
         let (mut left, mut scratch) = (LINGER_BYTES_MAX, [0; 4096]);
         while let Ok(read @ 1..) = stream.read(&mut scratch).await {
@@ -101,7 +128,7 @@ struct Connection<'c> {
     account: &'c Account,
     reader: Reader<'c>,
     writer: Writer<'c>,
-    session: Session,
+    session: &'c mut PbSession,
     turn: Turn,
 }
 
@@ -137,7 +164,7 @@ impl Connection<'_> {
                 }
             };
             let operation = match registry::find(&frame).map(|handler| handler.serve) {
-                Ok(Serve::OneKey(parse)) => open_operation(parse, &frame, self.ctx),
+                Ok(Serve::OneKey(parse)) => open_operation(parse, &frame, self.ctx, &self.session.client),
                 Ok(serve) => {
                     pipeline.finish(&mut self.writer).await?;
                     self.answer_in_turn(serve, &frame).await?;
@@ -177,6 +204,7 @@ impl Connection<'_> {
             Serve::OneKey(_) => Ok(()),
         };
         match answered {
+            Ok(()) if self.session.begins_tls => self.begin_tls().await,
             Ok(()) => Ok(()),
             Err(Failure::Refused(refusal)) => {
                 write_error(refusal.into_text(), &mut self.writer.buffer);
@@ -199,6 +227,13 @@ impl Connection<'_> {
         };
         answer.write(&mut self.writer);
         Ok(())
+    }
+
+    /// Sends the last answer without TLS. What was received behind the request may have been put
+    /// there by somebody between the client and the node, so nothing of it is served.
+    async fn begin_tls(&mut self) -> Result<(), CloseReason> {
+        self.writer.flush().await?;
+        Err(if self.reader.has_bytes() { CloseReason::PlainBytesBeforeTls } else { CloseReason::BeginsTls })
     }
 
     async fn give_up(&mut self, refused: FrameError) -> CloseReason {

@@ -27,7 +27,7 @@ pub(super) const HANDLERS: &[Handler] = &[
 
 impl Request for RpbCounterUpdateReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Put, None, &self.bucket))
+        Some(Access::to_bucket(Permission::PUT, None, &self.bucket))
     }
 }
 
@@ -53,7 +53,7 @@ impl Streaming for RpbCounterUpdateReq {
 
 impl Request for RpbCounterGetReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Get, None, &self.bucket))
+        Some(Access::to_bucket(Permission::GET, None, &self.bucket))
     }
 }
 

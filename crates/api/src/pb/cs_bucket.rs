@@ -35,7 +35,7 @@ impl Request for RpbCsBucketReq {
     /// Riak asks for no permission (docs/riak/pb-api.md §5), although the answer has the values of
     /// objects. Here the request needs the permission of the query that it is.
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Index, self.r#type.as_deref(), &self.bucket))
+        Some(Access::to_bucket(Permission::INDEX, self.r#type.as_deref(), &self.bucket))
     }
 }
 

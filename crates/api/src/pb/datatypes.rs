@@ -27,7 +27,7 @@ pub(super) const HANDLERS: &[Handler] =
 
 impl Request for DtFetchReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Get, Some(&self.r#type), &self.bucket))
+        Some(Access::to_bucket(Permission::GET, Some(&self.r#type), &self.bucket))
     }
 }
 
@@ -54,7 +54,7 @@ impl Streaming for DtFetchReq {
 
 impl Request for DtUpdateReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Put, Some(&self.r#type), &self.bucket))
+        Some(Access::to_bucket(Permission::PUT, Some(&self.r#type), &self.bucket))
     }
 }
 

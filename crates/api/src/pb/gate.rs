@@ -7,14 +7,14 @@
 
 use super::context::PbContext;
 use super::refusal::Refusal;
-use crate::access::Access;
+use crate::access::{Access, Session};
 
 /// Allows a request, or refuses it with the text of the policy. `None` is a request that needs no
 /// permission, such as a ping.
 #[inline]
-pub(super) fn permit(ctx: &PbContext, access: Option<Access<'_>>) -> Result<(), Refusal> {
+pub(super) fn permit(ctx: &PbContext, session: &Session, access: Option<Access<'_>>) -> Result<(), Refusal> {
     match (&ctx.config.policy, access) {
-        (Some(policy), Some(access)) => policy.check(&access).map_err(Refusal::new),
+        (Some(policy), Some(access)) => policy.check(session, &access).map_err(Refusal::new),
         _ => Ok(()),
     }
 }

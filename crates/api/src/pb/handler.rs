@@ -11,9 +11,9 @@ use super::message::{self, MESSAGE_BYTES_MAX};
 use super::operation::Operation;
 use super::reader::Reader;
 use super::refusal::Refusal;
-use super::session::Session;
+use super::session::PbSession;
 use super::writer::Writer;
-use crate::access::Access;
+use crate::access::{Access, Session};
 use crate::decoding::IN_PLACE_BYTES_MAX;
 use crate::memory::Lease;
 use bytes::Bytes;
@@ -49,7 +49,7 @@ pub(super) enum Serve {
 pub(super) struct Exchange<'a, 's> {
     pub(super) frame: &'a Frame,
     pub(super) ctx: &'a PbContext,
-    pub(super) session: &'a mut Session,
+    pub(super) session: &'a mut PbSession,
     pub(super) reader: &'a mut Reader<'s>,
     pub(super) writer: &'a mut Writer<'s>,
 }
@@ -111,15 +111,21 @@ pub(super) fn open_operation(
     parse: fn(&Bytes) -> Result<Operation, Refusal>,
     frame: &Frame,
     ctx: &PbContext,
+    client: &Session,
 ) -> Result<Operation, Refusal> {
     let operation = parse(&frame.body)?;
-    gate::permit(ctx, operation.access())?;
+    gate::permit(ctx, client, operation.access())?;
     Ok(operation)
 }
 
 /// Decodes a message that may take more memory than usual, which the lease has afterwards, and asks
 /// the gate.
-async fn open_large<M: Request + 'static>(ctx: &PbContext, frame: &Frame, lease: &mut Lease<'_>) -> Result<M, Failure> {
+async fn open_large<M: Request + 'static>(
+    ctx: &PbContext,
+    client: &Session,
+    frame: &Frame,
+    lease: &mut Lease<'_>,
+) -> Result<M, Failure> {
     let body = &frame.body;
     let (bytes, bytes_max) = (decoded_bytes::<M>(body), DecodeBudget::bytes_for(body.len()));
     if bytes > bytes_max {
@@ -127,34 +133,35 @@ async fn open_large<M: Request + 'static>(ctx: &PbContext, frame: &Frame, lease:
     }
     lease.resize(bytes as u64).await?;
     if body.len() <= IN_PLACE_BYTES_MAX {
-        return Ok(open(ctx, frame)?);
+        return Ok(open(ctx, client, frame)?);
     }
     let body = body.clone();
     let request: M = ctx.kv.offload(move || message::decode(&body)).await??;
-    gate::permit(ctx, request.access())?;
+    gate::permit(ctx, client, request.access())?;
     Ok(request)
 }
 
 /// Decodes a message and asks the gate.
-fn open<M: Request>(ctx: &PbContext, frame: &Frame) -> Result<M, Refusal> {
+fn open<M: Request>(ctx: &PbContext, client: &Session, frame: &Frame) -> Result<M, Refusal> {
     let request: M = message::decode(&frame.body)?;
-    gate::permit(ctx, request.access())?;
+    gate::permit(ctx, client, request.access())?;
     Ok(request)
 }
 
 fn serve_immediate<M: Immediate>(exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    open::<M>(exchange.ctx, exchange.frame)?.serve(exchange)
+    open::<M>(exchange.ctx, &exchange.session.client, exchange.frame)?.serve(exchange)
 }
 
 fn serve_streaming<'a, M: Streaming + 'static>(exchange: Exchange<'a, '_>) -> BoxFuture<'a, Result<(), Failure>> {
     if exchange.frame.body.len() > SMALL_MESSAGE_BYTES {
         return Box::pin(async move {
             let mut lease = exchange.writer.lease();
-            let request = open_large::<M>(exchange.ctx, exchange.frame, &mut lease).await?;
+            let client = &exchange.session.client;
+            let request = open_large::<M>(exchange.ctx, client, exchange.frame, &mut lease).await?;
             request.serve(exchange).await
         });
     }
-    match open::<M>(exchange.ctx, exchange.frame) {
+    match open::<M>(exchange.ctx, &exchange.session.client, exchange.frame) {
         Ok(request) => Box::pin(request.serve(exchange)),
         Err(refusal) => ready(Err(Failure::Refused(refusal))).boxed(),
     }

@@ -25,7 +25,7 @@ pub(super) const HANDLERS: &[Handler] = &[Handler::streaming::<RpbIndexReq>(code
 
 impl Request for RpbIndexReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Index, self.r#type.as_deref(), &self.bucket))
+        Some(Access::to_bucket(Permission::INDEX, self.r#type.as_deref(), &self.bucket))
     }
 }
 

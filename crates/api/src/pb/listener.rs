@@ -2,12 +2,13 @@
 
 use super::connection;
 use super::context::PbContext;
+use crate::client_stream::{ClientListener, ClientStream, Terms};
 use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -24,7 +25,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves connections until `shutdown` becomes true or its sender is dropped. Then open connections
 /// may finish their requests in progress, for at most `drain_timeout`.
-pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
+pub async fn serve(listener: ClientListener, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
     let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
     let stopped = shutdown.clone();
     loop {
@@ -37,14 +38,15 @@ pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: wat
         match accepted {
             Ok((stream, peer)) if connections.len() < ctx.config.connections_max => match stream.into_std() {
                 Ok(stream) => {
-                    let served = run(stream, peer, Arc::clone(&ctx), stopped.clone());
+                    let served = run(stream, peer, listener.terms().clone(), Arc::clone(&ctx), stopped.clone());
                     connections.spawn_on(served, ctx.threads.next());
                 }
                 Err(error) => tracing::debug!(%peer, %error, "a connection was lost before it was served"),
             },
             Ok((stream, peer)) => {
                 tracing::warn!(%peer, max = ctx.config.connections_max, "too many Protocol Buffers connections");
-                if refusals.len() < REFUSALS_MAX {
+                if refusals.len() < REFUSALS_MAX && listener.terms().are_plain() {
+                    let stream = ClientStream::Plain(stream);
                     refusals.spawn(connection::refuse_connection(stream, ctx.config.connections_max));
                 }
             }
@@ -65,7 +67,13 @@ pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: wat
     }
 }
 
-async fn run(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<PbContext>, shutdown: watch::Receiver<bool>) {
+async fn run(
+    stream: std::net::TcpStream,
+    peer: SocketAddr,
+    terms: Terms,
+    ctx: Arc<PbContext>,
+    shutdown: watch::Receiver<bool>,
+) {
     let stream = match TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "a connection cannot be served"),
@@ -74,7 +82,10 @@ async fn run(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<PbContext>,
     if let Err(error) = set_options(&stream, &ctx) {
         tracing::debug!(%peer, %error, "cannot set the options of a connection");
     }
-    connection::serve(stream, peer, &ctx, &shutdown).await;
+    match terms.begin(stream, peer, &shutdown).await {
+        Ok((stream, session)) => connection::serve(stream, session, &ctx, &shutdown).await,
+        Err(error) => tracing::debug!(%peer, %error, "a Protocol Buffers connection did not begin TLS"),
+    }
 }
 
 fn set_options(stream: &TcpStream, ctx: &PbContext) -> io::Result<()> {

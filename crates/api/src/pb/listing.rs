@@ -30,7 +30,7 @@ pub(super) const HANDLERS: &[Handler] = &[
 
 impl Request for RpbListKeysReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::ListKeys, self.r#type.as_deref(), &self.bucket))
+        Some(Access::to_bucket(Permission::LIST_KEYS, self.r#type.as_deref(), &self.bucket))
     }
 }
 
@@ -43,7 +43,7 @@ impl Streaming for RpbListKeysReq {
 
 impl Request for RpbListBucketsReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_type(Permission::ListBuckets, self.r#type.as_deref()))
+        Some(Access::to_type(Permission::LIST_BUCKETS, self.r#type.as_deref()))
     }
 }
 

@@ -28,7 +28,7 @@ impl Request for RpbMapRedReq {
 
 impl Streaming for RpbMapRedReq {
     async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
-        let Exchange { ctx, reader, writer, .. } = exchange;
+        let Exchange { ctx, session, reader, writer, .. } = exchange;
         ctx.config.jobs.check(JobClass::MapReduce)?;
         let Some(encoding) = Encoding::from_content_type(&self.content_type) else {
             let text = format!("{{unknown_content_type,{}}}", BinaryText(&self.content_type));
@@ -36,7 +36,8 @@ impl Streaming for RpbMapRedReq {
         };
         // What the job takes is held until it has ended.
         let mut held = Held::new(Some(writer.lease()));
-        let gate = JobGate { jobs: ctx.config.jobs, policy: ctx.config.policy.clone() };
+        let (policy, session) = (ctx.config.policy.clone(), session.client.clone());
+        let gate = JobGate { jobs: ctx.config.jobs, policy, session };
         let job = read_job(&ctx.kv, &mut held, encoding, &self.request, gate);
         let job = reader.while_open(job).await??.map_err(|no_job| match no_job {
             NoJob::Bad(error) => Refusal::new(error.to_string()),

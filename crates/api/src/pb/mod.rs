@@ -44,6 +44,7 @@ mod refusal;
 mod registry;
 mod server_info;
 mod session;
+mod start_tls;
 mod unsupported;
 mod writer;
 

@@ -64,13 +64,13 @@ impl Operation {
     #[inline]
     pub(super) fn access(&self) -> Option<Access<'_>> {
         let (permission, bucket) = match self {
-            Self::Get(request, _) => (Permission::Get, &request.bucket),
-            Self::Put(request) => (Permission::Put, &request.bucket),
+            Self::Get(request, _) => (Permission::GET, &request.bucket),
+            Self::Put(request) => (Permission::PUT, &request.bucket),
             Self::LargePut(body) => {
                 let [bucket_type, name, _] = put_req::names(body);
-                return Some(Access::to_bucket(Permission::Put, bucket_type, name.unwrap_or_default()));
+                return Some(Access::to_bucket(Permission::PUT, bucket_type, name.unwrap_or_default()));
             }
-            Self::Delete(request) => (Permission::Delete, &request.bucket),
+            Self::Delete(request) => (Permission::DELETE, &request.bucket),
             Self::NothingToGet | Self::NothingToDelete => return None,
         };
         Some(Access::to_bucket(permission, Some(&bucket.bucket_type), &bucket.name))

@@ -7,6 +7,7 @@
 use super::close_reason::CloseReason;
 use super::config::PbConfig;
 use crate::bulk::{STEP_BYTES, in_turns, move_to_larger};
+use crate::client_stream::ReadHalf;
 use crate::memory::{Account, Lease};
 use crate::thread_buffers::{self, INPUT_BYTES};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -15,8 +16,7 @@ use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::{io, mem};
-use tokio::io::{AsyncReadExt, Interest};
-use tokio::net::tcp::ReadHalf;
+use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, sleep_until};
 
 /// The highest number of bytes that are read ahead while a listing is in progress.
@@ -111,6 +111,11 @@ impl<'s> Reader<'s> {
         }
     }
 
+    /// Whether bytes were received that belong to no frame yet returned by [`Self::next_frame`].
+    pub(super) fn has_bytes(&self) -> bool {
+        self.large.is_some() || !self.buffer.is_empty()
+    }
+
     /// Waits for more bytes. Between frames the peer may pause for any time; within a frame it may
     /// not. All received requests have been answered, so nothing else refers to the buffer and its
     /// front can be reused.
@@ -175,7 +180,7 @@ impl<'s> Reader<'s> {
         let read = async {
             // A connection whose peer has stalled must not wait in the queue for memory. So the
             // connection asks for memory only when bytes have arrived that need it.
-            if is_full { half.peek(&mut [0]).await } else { half.read_buf(&mut free).await }
+            if is_full { half.has_more().await.map(usize::from) } else { half.read_buf(&mut free).await }
         };
         let read = tokio::select! {
             biased;
@@ -233,19 +238,18 @@ impl<'s> Reader<'s> {
     /// is seen behind requests that were already sent.
     async fn peer_closed(&mut self) -> CloseReason {
         loop {
-            match self.half.ready(Interest::READABLE).await {
-                Ok(ready) if ready.is_read_closed() => return CloseReason::Closed,
-                Ok(_) => {}
+            match self.half.has_ended().await {
+                Ok(true) => return CloseReason::Closed,
+                Ok(false) => {}
                 Err(error) => return CloseReason::Io(error),
             }
             if self.buffer.len() >= READ_AHEAD_BYTES_MAX {
                 return pending().await;
             }
             frame::make_room(&mut self.buffer, INPUT_BYTES);
-            match self.half.try_read_buf(&mut self.buffer) {
+            match self.half.read_buf(&mut self.buffer).await {
                 Ok(0) => return CloseReason::Closed,
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return CloseReason::Io(error),
             }
         }

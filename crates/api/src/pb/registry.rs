@@ -6,7 +6,8 @@
 use super::handler::Handler;
 use super::refusal::Refusal;
 use super::{
-    bucket, counters, cs_bucket, datatypes, index, listing, map_reduce, message, object, server_info, unsupported,
+    bucket, counters, cs_bucket, datatypes, index, listing, map_reduce, message, object, server_info, start_tls,
+    unsupported,
 };
 use ombak_proto::Frame;
 use ombak_proto::code::{self, Direction, Service};
@@ -15,6 +16,7 @@ use ombak_proto::code::{self, Direction, Service};
 const FEATURES: &[&[Handler]] = &[
     object::HANDLERS,
     server_info::HANDLERS,
+    start_tls::HANDLERS,
     listing::HANDLERS,
     index::HANDLERS,
     cs_bucket::HANDLERS,

@@ -71,7 +71,7 @@ impl Immediate for RpbSetClientIdReq {
 
 impl Request for RpbGetBucketKeyPreflistReq {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::GetPreflist, self.r#type.as_deref(), &self.bucket))
+        Some(Access::to_bucket(Permission::GET_PREFLIST, self.r#type.as_deref(), &self.bucket))
     }
 }
 

@@ -1,15 +1,26 @@
 //! The state of a connection that outlasts a request.
 
+use crate::access::Session;
 use bytes::Bytes;
+use std::sync::Arc;
 
-/// The state of a connection that outlasts a request.
-pub(super) struct Session {
+/// The state of a connection that outlasts a request, and its change to TLS.
+pub(super) struct PbSession {
+    /// Who the client is, for the gate.
+    pub(super) client: Arc<Session>,
     /// The client id that the client has set.
     pub(super) client_id: Bytes,
+    /// Whether the client has asked for TLS, which begins after the answer to that request.
+    pub(super) begins_tls: bool,
 }
 
-impl Default for Session {
-    fn default() -> Self {
-        Self { client_id: Bytes::from_static(&[0; 4]) }
+impl PbSession {
+    pub(super) fn new(client: Session) -> Self {
+        Self { client: Arc::new(client), client_id: Bytes::from_static(&[0; 4]), begins_tls: false }
+    }
+
+    /// Goes on with what the client has proved in a handshake of TLS.
+    pub(super) fn goes_on_as(&mut self, client: Session) {
+        (self.client, self.begins_tls) = (Arc::new(client), false);
     }
 }

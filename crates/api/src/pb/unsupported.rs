@@ -10,7 +10,6 @@ use ombak_proto::code;
 
 /// The messages that are refused.
 pub(super) const HANDLERS: &[Handler] = &[
-    Handler::bare(code::START_TLS, start_tls),
     Handler::bare(code::FETCH_REQ, queue),
     Handler::bare(code::PUSH_REQ, queue),
     Handler::bare(code::MEMBERSHIP_REQ, not_supported),
@@ -28,10 +27,6 @@ pub(super) const HANDLERS: &[Handler] = &[
     Handler::bare(code::AAE_REAP_TOMBS_REQ, not_supported),
     Handler::bare(code::AAE_ERASE_KEYS_REQ, not_supported),
 ];
-
-fn start_tls(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    Err(Refusal::new("Security not enabled; STARTTLS not allowed."))
-}
 
 fn queue(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
     Err(Refusal::new("queue_not_defined"))

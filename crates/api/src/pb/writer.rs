@@ -3,6 +3,7 @@
 use super::close_reason::CloseReason;
 use super::config::PbConfig;
 use crate::bulk::{STEP_BYTES, give_way, in_turns};
+use crate::client_stream::WriteHalf;
 use crate::memory::{Account, Lease};
 use crate::stop::Stop;
 use crate::thread_buffers;
@@ -14,7 +15,6 @@ use std::pin::pin;
 use std::time::Duration;
 use std::{io, mem};
 use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::WriteHalf;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// The number of collected bytes from which they are sent before more are added.
@@ -117,7 +117,11 @@ impl<'s> Writer<'s> {
 
     async fn send(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
         if bytes.len() <= FLUSH_BYTES * 2 {
-            let mut all = pin!(self.half.write_all(bytes));
+            let half = &mut self.half;
+            let mut all = pin!(async {
+                half.write_all(bytes).await?;
+                half.flush().await
+            });
             // A timer costs more than a write, so it is created only if the write does not complete
             // at once.
             if let Some(sent) = poll_immediate(all.as_mut()).await {
@@ -141,11 +145,18 @@ impl<'s> Writer<'s> {
         let deadline = Instant::now() + self.write_timeout;
         self.account.waits_for_peer();
         while !bytes.is_empty() {
-            let part = &bytes[..bytes.len().min(STEP_BYTES)];
+            let (part, half) = (&bytes[..bytes.len().min(STEP_BYTES)], &mut self.half);
+            let written = async {
+                let written = half.write(part).await?;
+                if written == bytes.len() {
+                    half.flush().await?;
+                }
+                io::Result::Ok(written)
+            };
             let sent = tokio::select! {
                 biased;
                 () = self.account.evicted() => return Err(CloseReason::Evicted),
-                sent = self.half.write(part) => sent.map_err(CloseReason::Io)?,
+                sent = written => sent.map_err(CloseReason::Io)?,
                 () = sleep_until(deadline) => return Err(CloseReason::SlowPeer),
                 () = self.stop.and_patience() => return Err(CloseReason::Stopping),
             };

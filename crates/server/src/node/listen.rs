@@ -7,6 +7,7 @@
 
 use super::refusal::Refusal;
 use crate::config::{Listen, Settings};
+use ombak_api::ClientListener;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -52,11 +53,12 @@ impl Port {
 
     /// Listens on it, in the tokio runtime in which this function is called. Another node that was
     /// starting at the same time may listen on it by now.
-    fn listen(self) -> Result<tokio::net::TcpListener, String> {
+    fn listen(self) -> Result<ClientListener, String> {
         let Self { socket, on, backlog } = self;
         let listener =
             socket.listen(backlog).and_then(|()| tokio::net::TcpListener::from_std(TcpListener::from(socket)));
-        listener.map_err(|e| refused(&on, &e))
+        let listener = listener.map_err(|e| refused(&on, &e))?;
+        Ok(ClientListener::plain(listener, on.key))
     }
 }
 
@@ -66,7 +68,7 @@ pub fn addresses(ports: &[Port]) -> Vec<SocketAddr> {
 }
 
 /// Listens on these ports, in the tokio runtime in which this function is called.
-pub fn listening(ports: Vec<Port>) -> Result<Vec<tokio::net::TcpListener>, String> {
+pub fn listening(ports: Vec<Port>) -> Result<Vec<ClientListener>, String> {
     ports.into_iter().map(Port::listen).collect()
 }
 

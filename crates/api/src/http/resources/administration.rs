@@ -12,8 +12,8 @@ pub const PATHS: &[Path] = &[Path::plain("administration", &[Word(b"admin"), Res
 
 fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
     Box::pin(async move {
-        let Call { ctx, peer, request, .. } = call;
+        let Call { ctx, request, .. } = call;
         let Some(admin) = &ctx.admin else { return reply::page(StatusCode::NOT_FOUND) };
-        admin::handle(admin, ctx.memory.status(), peer, request).await
+        admin::handle(admin, ctx.policy.as_deref(), ctx.memory.status(), request).await
     })
 }

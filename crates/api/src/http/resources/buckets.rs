@@ -56,7 +56,7 @@ impl<'a> Buckets<'a> {
 
 impl Resource for Buckets<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_type(Permission::ListBuckets, Some(&self.bucket_type)))
+        Some(Access::to_type(Permission::LIST_BUCKETS, Some(&self.bucket_type)))
     }
 
     fn allow(&self) -> &'static str {

@@ -84,7 +84,7 @@ impl Counter<'_> {
 
 impl Resource for Counter<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        let permission = if self.request.is_read() { Permission::Get } else { Permission::Put };
+        let permission = if self.request.is_read() { Permission::GET } else { Permission::PUT };
         Some(Access::to_bucket(permission, None, &self.bucket.name))
     }
 

@@ -191,7 +191,7 @@ fn failed(error: &Error) -> Reply {
 
 impl Resource for Typed<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        let permission = if self.request.is_read() { Permission::Get } else { Permission::Put };
+        let permission = if self.request.is_read() { Permission::GET } else { Permission::PUT };
         Some(Access::to_bucket(permission, Some(&self.bucket.bucket_type), &self.bucket.name))
     }
 

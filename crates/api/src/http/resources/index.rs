@@ -98,7 +98,7 @@ impl<'a> Index<'a> {
 
 impl Resource for Index<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Index, Some(&self.bucket.bucket_type), &self.bucket.name))
+        Some(Access::to_bucket(Permission::INDEX, Some(&self.bucket.bucket_type), &self.bucket.name))
     }
 
     fn allow(&self) -> &'static str {

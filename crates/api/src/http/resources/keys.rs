@@ -68,7 +68,7 @@ impl<'a> Keys<'a> {
 
 impl Resource for Keys<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::ListKeys, Some(&self.bucket.bucket_type), &self.bucket.name))
+        Some(Access::to_bucket(Permission::LIST_KEYS, Some(&self.bucket.bucket_type), &self.bucket.name))
     }
 
     fn allow(&self) -> &'static str {

@@ -232,7 +232,7 @@ impl Resource for LinkWalk<'_> {
     /// The permission for the first object only. Riak refuses link walks when security is on
     /// (docs/riak/semantics.md §11).
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Get, Some(&self.bucket.bucket_type), &self.bucket.name))
+        Some(Access::to_bucket(Permission::GET, Some(&self.bucket.bucket_type), &self.bucket.name))
     }
 
     fn allow(&self) -> &'static str {

@@ -24,6 +24,7 @@ use ombak_jobs::RunningJob;
 use ombak_mapreduce::{Collected, Encoding, Failure, JobError, bytes_held};
 use ombak_types::Error;
 use ombak_types::etf::Term;
+use std::sync::Arc;
 
 /// The paths of this resource.
 pub const PATHS: &[Path] = &[Path::plain("MapReduce", &[Word(b"mapred")], run).ends_with_client()];
@@ -60,7 +61,7 @@ async fn begin(ctx: &HttpContext, request: &Request, held: &mut Held<'_>) -> Res
     if content_type.and_then(|text| Encoding::from_content_type(&text)) != Some(Encoding::Json) {
         return Err(reply::page(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
-    let gate = JobGate { jobs: ctx.jobs, policy: ctx.policy.clone() };
+    let gate = JobGate { jobs: ctx.jobs, policy: ctx.policy.clone(), session: Arc::clone(request.session()) };
     let job = read_job(&ctx.kv, held, Encoding::Json, &request.body, gate).await.map_err(|error| refused(&error))?;
     let job = job.map_err(|no_job| match no_job {
         NoJob::Bad(error) => bad(&error),

@@ -53,7 +53,7 @@ impl<'a> Props<'a> {
 
 impl Resource for Props<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        let permission = if self.request.is_read() { Permission::GetBucket } else { Permission::SetBucket };
+        let permission = if self.request.is_read() { Permission::GET_BUCKET } else { Permission::SET_BUCKET };
         Some(Access::to_bucket(permission, Some(&self.bucket.bucket_type), &self.bucket.name))
     }
 

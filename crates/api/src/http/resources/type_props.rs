@@ -44,7 +44,7 @@ impl<'a> TypeProps<'a> {
 
 impl Resource for TypeProps<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        let permission = if self.request.is_read() { Permission::GetBucketType } else { Permission::SetBucketType };
+        let permission = if self.request.is_read() { Permission::GET_BUCKET_TYPE } else { Permission::SET_BUCKET_TYPE };
         Some(Access::to_type(permission, Some(&self.bucket_type)))
     }
 

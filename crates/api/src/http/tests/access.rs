@@ -29,7 +29,7 @@ const REQUESTS: [(&str, &str, &str, &str); 22] = [
 ];
 
 #[tokio::test]
-async fn the_policy_is_asked_for_each_request_and_its_refusal_is_the_answer() {
+pub(super) async fn the_policy_is_asked_for_each_request_and_its_refusal_is_the_answer() {
     let policy = Arc::new(NotedAccesses::refusing());
     let server = Server::guarded(policy.clone()).await;
     for (method, path, permission, place) in REQUESTS {

@@ -26,7 +26,7 @@ fn value_of(answer: &Answer) -> Value {
 }
 
 #[tokio::test]
-async fn a_data_type_is_posted_and_read() {
+pub(super) async fn a_data_type_is_posted_and_read() {
     let server = server().await;
     let path = "/types/set/buckets/b/datatypes/k";
     let missing = server.request("GET", path, "", "").await;

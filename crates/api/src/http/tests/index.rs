@@ -226,7 +226,7 @@ async fn a_query_that_takes_too_long_ends_with_an_error() {
 
 /// Large answers are sent in pieces, and their content is complete.
 #[tokio::test]
-async fn a_large_answer_comes_whole() {
+pub(super) async fn a_large_answer_comes_whole() {
     let server = Server::start().await;
     fill(&server, 3000, |n| format!("{n:0>300}")).await;
     let keys: Vec<String> = (0..3000).map(|n| format!("{n:0>300}")).collect();
@@ -256,7 +256,7 @@ async fn a_huge_term_is_found() {
 /// The server waits for a client that reads slowly. If a client closes its connection, its query
 /// ends.
 #[tokio::test]
-async fn a_query_ends_with_its_client() {
+pub(super) async fn a_query_ends_with_its_client() {
     let server = Server::start().await;
     fill(&server, 20_000, |n| format!("{n:0>1000}")).await;
     for stream in [false, true] {
@@ -310,7 +310,7 @@ async fn a_query_that_finds_nothing_ends_with_its_client() {
 /// A client that has closed its sending side still gets an answer that makes progress, however
 /// slowly the client reads it.
 #[tokio::test]
-async fn a_client_that_sends_no_more_gets_a_long_answer() {
+pub(super) async fn a_client_that_sends_no_more_gets_a_long_answer() {
     let patience = Duration::from_secs(1);
     let limits = HttpLimits { half_closed_timeout: patience, ..HttpLimits::default() };
     let server = Server::with(limits, JobSwitches::default()).await;

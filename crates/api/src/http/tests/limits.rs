@@ -16,7 +16,7 @@ fn starts_with(answer: &[u8], status: &str) -> bool {
 }
 
 #[tokio::test]
-async fn pipelined_requests_are_answered_in_order() {
+pub(super) async fn pipelined_requests_are_answered_in_order() {
     let server = Server::start().await;
     let put = "PUT /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nContent-Length: 1\r\n\r\nv";
     let get = "GET /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -28,14 +28,14 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_no_more_gets_its_answer() {
+pub(super) async fn a_client_that_sends_no_more_gets_its_answer() {
     let server = Server::start().await;
     let answer = server.shut_exchange(b"GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(starts_with(&answer, "200") && answer.ends_with(b"OK"), "{}", String::from_utf8_lossy(&answer));
 }
 
 #[tokio::test]
-async fn a_client_may_ask_before_it_sends() {
+pub(super) async fn a_client_may_ask_before_it_sends() {
     let server = Server::start().await;
     let mut stream = server.connect().await;
     let head = "PUT /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nContent-Length: 1\r\n\
@@ -51,7 +51,7 @@ async fn a_client_may_ask_before_it_sends() {
 }
 
 #[tokio::test]
-async fn large_heads_and_bodies_are_refused() {
+pub(super) async fn large_heads_and_bodies_are_refused() {
     let limits = HttpLimits { head_bytes_max: 8192, headers_max: 20, body_bytes_max: 1000, ..HttpLimits::default() };
     let server = limited(limits).await;
     let long = format!("GET /ping HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n", "x".repeat(20_000));
@@ -70,7 +70,7 @@ async fn large_heads_and_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn slow_clients_are_cut_off() {
+pub(super) async fn slow_clients_are_cut_off() {
     let short = Duration::from_millis(100);
     let limits = HttpLimits { head_timeout: short, body_pause_timeout: short, ..HttpLimits::default() };
     let server = limited(limits).await;
@@ -127,7 +127,7 @@ async fn a_stopping_server_finishes_what_it_has_begun() {
 }
 
 #[tokio::test]
-async fn a_stopping_server_does_not_wait_for_a_client_that_takes_nothing() {
+pub(super) async fn a_stopping_server_does_not_wait_for_a_client_that_takes_nothing() {
     let patient = Duration::from_secs(600);
     let server = limited(HttpLimits { write_timeout: patient, drain_timeout: patient, ..HttpLimits::default() }).await;
     let put = "PUT /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nConnection: close\r\n\

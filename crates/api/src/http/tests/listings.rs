@@ -33,7 +33,7 @@ async fn put(server: &Server, bucket: &str, key: &str) {
 }
 
 #[tokio::test]
-async fn keys_come_whole_or_as_a_stream() {
+pub(super) async fn keys_come_whole_or_as_a_stream() {
     let server = Server::start().await;
     // The names do not fit into one piece of the answer.
     let keys: BTreeSet<String> = (0..700).map(|i| format!("{i:0>120}")).collect();
@@ -105,7 +105,7 @@ async fn large() -> Server {
 /// The server waits for a client that reads slowly and does not collect more names meanwhile. If a
 /// client closes its connection, its listing ends.
 #[tokio::test]
-async fn a_listing_ends_with_its_client() {
+pub(super) async fn a_listing_ends_with_its_client() {
     let server = large().await;
     for path in LARGE {
         let mut leaver = server.connect().await;

@@ -1,6 +1,7 @@
 //! Tests of the interface as clients see it: real sockets, and a real engine on the memory backend.
 
 mod access;
+mod administration;
 mod data_types;
 mod deadlines;
 mod expiry;
@@ -14,12 +15,14 @@ mod noise;
 mod objects;
 mod pages;
 mod properties;
+mod tls;
 mod wire;
 
 use super::context::{HttpContext, HttpLimits, StatsSource};
 use super::pages::PageRules;
 use super::wire::connection;
-use crate::access::AccessPolicy;
+use crate::access::{AccessPolicy, Session};
+use crate::client_stream::{ClientStream, test_tls};
 use crate::stop::Stop;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::hooks::Hooks;
@@ -38,6 +41,9 @@ use tokio::time::timeout;
 
 /// A time limit that no correct test reaches.
 const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The name of the listener of a test.
+const LISTENER: &str = "listener.http.test";
 
 /// A running HTTP interface.
 struct Server {
@@ -104,6 +110,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let (shutdown, stopped) = watch::channel(false);
+        let listener = test_tls::listener(listener, LISTENER);
         let task = tokio::spawn(super::serve(listener, ctx.clone(), stopped));
         Self { addr, kv, memory, ctx, shutdown, task, _dir: dir }
     }
@@ -138,7 +145,8 @@ impl Server {
         let (served, peer) = listener.accept().await.expect("the connection");
         stream.write_all(requests).await.expect("sent");
         let stop = Stop::new(&self.shutdown.subscribe());
-        tokio::spawn(connection::serve(served, peer, self.ctx.clone(), stop));
+        let session = Session::new(peer, LISTENER.into());
+        tokio::spawn(connection::serve(ClientStream::Plain(served), session, self.ctx.clone(), stop));
         stream
     }
 
@@ -152,7 +160,7 @@ impl Server {
     }
 
     async fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.addr).await.expect("a connection")
+        test_tls::connection(self.addr).await
     }
 
     /// Sends bytes on a new connection, and returns everything that the server sends until it

@@ -3,7 +3,7 @@
 use super::Server;
 
 #[tokio::test]
-async fn an_object_lives_and_dies() {
+pub(super) async fn an_object_lives_and_dies() {
     let server = Server::start().await;
     let path = "/buckets/b/keys/k%2F1";
     assert_eq!(server.get(path).await.status, 404);
@@ -66,7 +66,7 @@ async fn a_key_can_be_made_by_the_server() {
 }
 
 #[tokio::test]
-async fn siblings_are_listed_shown_and_resolved() {
+pub(super) async fn siblings_are_listed_shown_and_resolved() {
     let server = Server::start().await;
     server.create_type("t");
     let path = "/types/t/buckets/s/keys/k";

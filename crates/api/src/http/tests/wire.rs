@@ -119,7 +119,7 @@ async fn a_chunk_beyond_the_limit_is_refused_before_it_comes() {
 }
 
 #[tokio::test]
-async fn bodies_may_come_in_pieces() {
+pub(super) async fn bodies_may_come_in_pieces() {
     let server = Server::start().await;
     let head = "PUT /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\n";
     let value = "0123456789".repeat(20_000);
@@ -188,7 +188,7 @@ async fn an_answer_to_head_has_no_body() {
 }
 
 #[tokio::test]
-async fn older_clients_are_spoken_to_in_their_version() {
+pub(super) async fn older_clients_are_spoken_to_in_their_version() {
     let server = Server::start().await;
     server.put("/buckets/b/keys/k", "", "value").await;
     let closed = server.exchange(b"GET /buckets/b/keys/k HTTP/1.0\r\n\r\n").await;
@@ -216,7 +216,7 @@ async fn a_client_that_is_refused_gets_to_read_why() {
 }
 
 #[tokio::test]
-async fn a_refused_head_says_why() {
+pub(super) async fn a_refused_head_says_why() {
     let server = Server::start().await;
     let many = "A: b\r\n".repeat(2000);
     let long = "x".repeat(70_000);

@@ -97,7 +97,7 @@ async fn read_length(
             if !lease.resize_now((body.capacity() + capacity) as u64) {
                 // A connection whose client has stalled must not wait in the queue for memory. So
                 // the connection asks for memory only when bytes have arrived that need it.
-                pace.keep(input.half.peek(&mut [0])).await?;
+                pace.keep(async { input.half.has_more().await.map(usize::from) }).await?;
             }
             grow(&mut body, capacity, account, lease).await?;
         }

@@ -6,31 +6,31 @@
 //! after that. A client that has only closed its sending side still gets an answer that does not
 //! take long.
 
+use crate::client_stream::ReadHalf;
 use std::future::pending;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 /// Watches for the end of a client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ClientEnd<'s> {
-    stream: &'s TcpStream,
+    half: &'s ReadHalf<'s>,
     patience: Duration,
 }
 
 impl<'s> ClientEnd<'s> {
-    /// Watches `stream`. The client is considered gone when `patience` has passed after the end of
-    /// the received bytes.
-    pub fn new(stream: &'s TcpStream, patience: Duration) -> Self {
-        Self { stream, patience }
+    /// Watches the receiving side of a stream. The client is considered gone when `patience` has
+    /// passed after the end of the received bytes.
+    pub(crate) fn new(half: &'s ReadHalf<'s>, patience: Duration) -> Self {
+        Self { half, patience }
     }
 
     /// Returns when the client is considered gone. It never returns while received bytes wait to be
     /// read, because the end behind the next request cannot be seen.
     pub async fn reached(self) {
-        match self.stream.peek(&mut [0]).await {
-            Ok(0) => sleep(self.patience).await,
-            Ok(_) => pending().await,
+        match self.half.has_more().await {
+            Ok(false) => sleep(self.patience).await,
+            Ok(true) => pending().await,
             Err(_) => {}
         }
     }
@@ -39,8 +39,9 @@ impl<'s> ClientEnd<'s> {
 #[cfg(test)]
 mod unit {
     use super::*;
+    use crate::client_stream::ClientStream;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::time::timeout;
 
     const SOON: Duration = Duration::from_secs(20);
@@ -50,7 +51,8 @@ mod unit {
         for goes in [true, false] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let mut theirs = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-            let mut ours = listener.accept().await.unwrap().0;
+            let mut ours = ClientStream::Plain(listener.accept().await.unwrap().0);
+            let (mut ours, _) = ours.split();
             let unseen = timeout(Duration::from_millis(10), ClientEnd::new(&ours, Duration::ZERO).reached()).await;
             assert!(unseen.is_err());
             theirs.write_all(b"request").await.unwrap();

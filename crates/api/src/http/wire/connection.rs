@@ -13,7 +13,9 @@ use super::head::{Head, HeadError, HeadParser};
 use super::headers::{Headers, name};
 use super::input::Input;
 use super::output::Output;
+use crate::access::Session;
 use crate::bulk::{give_way, in_turns};
+use crate::client_stream::ClientStream;
 use crate::http::context::HttpContext;
 use crate::http::reply::{Reply, ReplyBody, Stream};
 use crate::http::request::Request;
@@ -27,13 +29,11 @@ use futures_util::future::{Either, poll_immediate, select};
 use http::{Method, StatusCode};
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long the server keeps reading after its last answer, so that the client can receive the
@@ -41,7 +41,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves a connection until one side ends it.
-pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext>, stop: Stop) {
+pub async fn serve(mut stream: ClientStream, client: Session, ctx: Arc<HttpContext>, stop: Stop) {
+    let peer = client.peer;
     let account = Arc::new(ctx.memory.open_account().of_address(peer.ip()));
     let (end, is_stopping) = {
         let limits = &ctx.limits;
@@ -49,7 +50,7 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
         let mut connection = Connection {
             ctx: &ctx,
             account: &account,
-            peer: peer.ip(),
+            client: Arc::new(client),
             input: Input::new(read),
             output: Output::new(write, &account, limits.write_timeout, stop.again()),
             head_lease: account.lease(),
@@ -75,11 +76,12 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
 /// Ends the connection so that the last answer arrives. If the connection were closed while the
 /// client still sends, the client's kernel would discard the bytes that the client has not read
 /// yet. Until the client closes the connection or the time is over, received bytes are dropped.
-pub async fn linger(mut stream: TcpStream) {
+pub async fn linger(mut stream: ClientStream) {
+    let (mut read, mut write) = stream.split();
     let drain = async {
-        stream.shutdown().await?;
+        write.shutdown().await?;
         let mut dropped = [0; 4096];
-        while stream.read(&mut dropped).await? > 0 {}
+        while read.read(&mut dropped).await? > 0 {}
         io::Result::Ok(())
     };
     // The outcome does not matter, because nothing more is sent to this client.
@@ -89,7 +91,8 @@ pub async fn linger(mut stream: TcpStream) {
 struct Connection<'s> {
     ctx: &'s Arc<HttpContext>,
     account: &'s Arc<Account>,
-    peer: IpAddr,
+    /// Who the client is, for the policy.
+    client: Arc<Session>,
     input: Input<'s>,
     output: Output<'s>,
     /// The lease on the memory of a large head.
@@ -211,9 +214,9 @@ impl Connection<'_> {
             Err(BodyFailure::Refused(status)) => return Ok(service::refuse_body(status, limits.body_bytes_max)),
             Err(BodyFailure::Ended(end)) => return Err(end),
         };
-        let request = Request::new(head, body, Arc::clone(self.account));
-        let client = ClientEnd::new(self.input.half.as_ref(), limits.half_closed_timeout);
-        let mut running = pin!(service::respond(self.ctx, self.peer, client, &request));
+        let request = Request::new(head, body, Arc::clone(self.account), Arc::clone(&self.client));
+        let end = ClientEnd::new(&self.input.half, limits.half_closed_timeout);
+        let mut running = pin!(service::respond(self.ctx, end, &request));
         if let Some(reply) = poll_immediate(running.as_mut()).await {
             return Ok(reply);
         }
@@ -301,7 +304,7 @@ impl Connection<'_> {
             return Ok(part);
         }
         self.output.flush().await?;
-        let client = ClientEnd::new(self.input.half.as_ref(), self.ctx.limits.half_closed_timeout);
+        let client = ClientEnd::new(&self.input.half, self.ctx.limits.half_closed_timeout);
         tokio::select! {
             biased;
             part = parts.next() => Ok(part),

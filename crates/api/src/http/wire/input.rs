@@ -1,5 +1,6 @@
 //! The bytes that were read from a connection and have not been used yet.
 
+use crate::client_stream::ReadHalf;
 use crate::thread_buffers::{self, INPUT_BYTES};
 use bytes::BytesMut;
 use std::future::Future;
@@ -8,20 +9,19 @@ use std::mem;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use tokio::io::AsyncReadExt;
-use tokio::net::tcp::ReadHalf;
 
 /// The receiving side of a connection. It has no memory of its own while everything that was read
 /// has been used.
 pub struct Input<'s> {
-    /// The socket.
-    pub half: ReadHalf<'s>,
+    /// The receiving side of the stream.
+    pub(crate) half: ReadHalf<'s>,
     /// The bytes that were read and have not been used.
     pub bytes: BytesMut,
 }
 
 impl<'s> Input<'s> {
-    /// Creates the receiving side of a socket.
-    pub fn new(half: ReadHalf<'s>) -> Self {
+    /// Creates the receiving side of a connection.
+    pub(crate) fn new(half: ReadHalf<'s>) -> Self {
         Self { half, bytes: BytesMut::new() }
     }
 

@@ -1,6 +1,7 @@
 //! The bytes that wait to be sent on a connection.
 
 use super::close_reason::CloseReason;
+use crate::client_stream::WriteHalf;
 use crate::memory::Account;
 use crate::stop::Stop;
 use crate::thread_buffers;
@@ -10,7 +11,6 @@ use std::pin::pin;
 use std::time::Duration;
 use std::{io, mem};
 use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::WriteHalf;
 use tokio::time::timeout;
 
 /// The number of collected bytes from which they are sent before more are added.
@@ -33,9 +33,9 @@ pub struct Output<'s> {
 }
 
 impl<'s> Output<'s> {
-    /// Creates the sending side of a socket. The connection ends if the client accepts nothing for
-    /// `write_timeout`, or for a short time while the node stops.
-    pub fn new(half: WriteHalf<'s>, account: &'s Account, write_timeout: Duration, stop: Stop) -> Self {
+    /// Creates the sending side of a connection. The connection ends if the client accepts nothing
+    /// for `write_timeout`, or for a short time while the node stops.
+    pub(crate) fn new(half: WriteHalf<'s>, account: &'s Account, write_timeout: Duration, stop: Stop) -> Self {
         Self { half, buffer: Vec::new(), account, write_timeout, stop }
     }
 
@@ -81,13 +81,18 @@ impl<'s> Output<'s> {
         while bytes.has_remaining() {
             let (half, is_one_piece) = (&mut self.half, bytes.chunk().len() == bytes.remaining());
             let mut written = pin!(async {
-                if !is_one_piece {
-                    return half.write_buf(bytes).await;
-                }
                 // One contiguous piece needs only the cheaper system call.
-                let written = half.write(bytes.chunk()).await?;
-                bytes.advance(written);
-                Ok(written)
+                let written = if is_one_piece {
+                    let written = half.write(bytes.chunk()).await?;
+                    bytes.advance(written);
+                    written
+                } else {
+                    half.write_buf(bytes).await?
+                };
+                if !bytes.has_remaining() {
+                    half.flush().await?;
+                }
+                io::Result::Ok(written)
             });
             // A timer costs more than a write, so it is created only if the write does not complete
             // at once.

@@ -97,7 +97,7 @@ fn requests() -> Vec<(Vec<u8>, &'static str, &'static str)> {
 }
 
 #[tokio::test]
-async fn the_policy_is_asked_for_each_request_and_its_refusal_is_the_answer() {
+pub(super) async fn the_policy_is_asked_for_each_request_and_its_refusal_is_the_answer() {
     let policy = Arc::new(NotedAccesses::refusing());
     let node = Node::with(PbConfig { policy: Some(policy.clone()), ..PbConfig::default() }).await;
     let mut wire = node.connect().await;

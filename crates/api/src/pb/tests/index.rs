@@ -122,7 +122,7 @@ async fn twenty(wire: &mut Wire, bucket_type: &str) {
 }
 
 #[tokio::test]
-async fn exact_and_range_queries_find_what_matches_in_order() {
+pub(super) async fn exact_and_range_queries_find_what_matches_in_order() {
     let node = Node::start().await;
     node.bucket_type("t", json!({})).await;
     let mut wire = node.connect().await;
@@ -376,7 +376,7 @@ async fn a_query_that_takes_too_long_ends_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_query_ends_with_its_client() {
+pub(super) async fn a_query_ends_with_its_client() {
     let node = Node::start().await;
     let mut wire = node.connect().await;
     for n in 0..3000 {

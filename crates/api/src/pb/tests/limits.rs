@@ -15,7 +15,7 @@ async fn a_frame_of_length_zero_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_frame_beyond_the_limit_is_refused_before_it_has_come() {
+pub(super) async fn a_frame_beyond_the_limit_is_refused_before_it_has_come() {
     let node = Node::with(PbConfig { frame_bytes_max: 1 << 20, ..PbConfig::default() }).await;
     let mut wire = node.connect().await;
     let mut out = Vec::new();
@@ -29,7 +29,7 @@ async fn a_frame_beyond_the_limit_is_refused_before_it_has_come() {
 }
 
 #[tokio::test]
-async fn a_frame_that_does_not_finish_ends_the_connection_and_idling_does_not() {
+pub(super) async fn a_frame_that_does_not_finish_ends_the_connection_and_idling_does_not() {
     let node = Node::with(PbConfig { frame_timeout: SHORT, ..PbConfig::default() }).await;
     let mut idle = node.connect().await;
     idle.ping().await;
@@ -66,7 +66,7 @@ async fn unread_answers(node: &Node) -> Wire {
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_take_its_answers_is_cut_off() {
+pub(super) async fn a_peer_that_does_not_take_its_answers_is_cut_off() {
     let node = Node::with(PbConfig { write_timeout: SHORT, ..PbConfig::default() }).await;
     let _wire = unread_answers(&node).await;
     until("the connection has gone", async || node.connections() == 0).await;
@@ -106,7 +106,7 @@ async fn stopping_closes_idle_connections_and_the_port() {
 }
 
 #[tokio::test]
-async fn stopping_does_not_wait_for_a_peer_that_takes_nothing() {
+pub(super) async fn stopping_does_not_wait_for_a_peer_that_takes_nothing() {
     let patient = Duration::from_secs(600);
     let config = PbConfig { write_timeout: patient, drain_timeout: patient, ..PbConfig::default() };
     let node = Node::with(config).await;

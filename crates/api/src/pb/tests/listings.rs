@@ -63,7 +63,7 @@ impl Wire {
 }
 
 #[tokio::test]
-async fn keys_are_streamed_each_once() {
+pub(super) async fn keys_are_streamed_each_once() {
     let node = Node::start().await;
     let mut wire = node.connect().await;
     wire.fill("b", 3000).await;
@@ -166,7 +166,7 @@ fn large_requests(timeout: Option<u32>) -> [(Vec<u8>, &'static str); 3] {
 /// The server waits for a client that reads slowly and does not collect more names meanwhile. If a
 /// client closes its connection, its listing ends.
 #[tokio::test]
-async fn a_listing_ends_with_its_client() {
+pub(super) async fn a_listing_ends_with_its_client() {
     let node = large().await;
     for (request, active) in large_requests(None) {
         let mut leaver = node.connect().await;

@@ -50,7 +50,7 @@ async fn a_node_says_who_it_is_and_remembers_the_client() {
 }
 
 #[tokio::test]
-async fn bucket_properties_are_read_set_and_reset() {
+pub(super) async fn bucket_properties_are_read_set_and_reset() {
     let node = Node::start().await;
     let mut wire = node.connect().await;
     let defaults = wire.props("b", None).await;

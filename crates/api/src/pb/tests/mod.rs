@@ -9,8 +9,11 @@ mod listings;
 mod memory;
 mod messages;
 mod objects;
+mod tls;
 
 use super::{PbConfig, PbContext, connection, serve};
+use crate::access::Session;
+use crate::client_stream::{ClientStream, test_tls};
 use crate::{MemoryBudget, MemoryLimits, NetworkThreads};
 use bytes::BytesMut;
 use ombak_jobs::Jobs;
@@ -36,6 +39,9 @@ use tokio::time::timeout;
 
 /// A time limit that no correct test reaches.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The name of the listener of a test.
+const LISTENER: &str = "listener.protobuf.test";
 
 /// A node that serves on a port of its own.
 struct Node {
@@ -95,12 +101,13 @@ impl Node {
         let threads = Arc::new(NetworkThreads::start(2).unwrap());
         let map_reduce = Jobs::alone(kv.clone());
         let ctx = Arc::new(PbContext { kv: kv.clone(), map_reduce, config, memory: memory.clone(), threads });
+        let listener = test_tls::listener(listener, LISTENER);
         let served = tokio::spawn(serve(listener, ctx.clone(), stopped));
         Self { address, kv, memory, ctx, stop, served, _dir: dir }
     }
 
     async fn connect(&self) -> Wire {
-        Wire { stream: TcpStream::connect(self.address).await.unwrap(), inbox: BytesMut::new() }
+        Wire { stream: test_tls::connection(self.address).await, inbox: BytesMut::new() }
     }
 
     /// Sends requests on a new connection that the thread of the test serves. The thread begins to
@@ -113,7 +120,8 @@ impl Node {
         let ctx = self.ctx.clone();
         tokio::spawn(async move {
             let (_stop, shutdown) = watch::channel(false);
-            connection::serve(served, peer, &ctx, &shutdown).await;
+            let session = Session::new(peer, LISTENER.into());
+            connection::serve(ClientStream::Plain(served), session, &ctx, &shutdown).await;
         });
         Wire { stream, inbox: BytesMut::new() }
     }

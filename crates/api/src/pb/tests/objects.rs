@@ -47,7 +47,7 @@ impl Wire {
 }
 
 #[tokio::test]
-async fn everything_a_client_stores_comes_back() {
+pub(super) async fn everything_a_client_stores_comes_back() {
     let node = Node::start().await;
     let mut wire = node.connect().await;
     let stored = RpbContent {
@@ -104,7 +104,7 @@ async fn a_put_says_as_much_as_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn siblings_tombstones_and_clocks() {
+pub(super) async fn siblings_tombstones_and_clocks() {
     let node = Node::start().await;
     node.bucket_type("sibs", json!({})).await;
     let mut wire = node.connect().await;
@@ -144,7 +144,7 @@ async fn a_deleted_key_is_not_found_but_its_clock_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn refusals_have_riaks_words_and_leave_the_connection_open() {
+pub(super) async fn refusals_have_riaks_words_and_leave_the_connection_open() {
     let node = Node::start().await;
     let mut wire = node.connect().await;
     let index = |name: &'static str, value: &'static str| {
@@ -199,7 +199,7 @@ async fn a_request_that_names_no_key_finds_and_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn pipelined_requests_are_answered_in_order_and_see_what_came_before_them() {
+pub(super) async fn pipelined_requests_are_answered_in_order_and_see_what_came_before_them() {
     answers_in_order(&Node::start().await, 300).await;
 }
 
@@ -272,7 +272,7 @@ async fn a_put_that_timed_out_comes_before_what_follows_it_or_never() {
 }
 
 #[tokio::test]
-async fn values_larger_than_any_buffer_come_back_whole() {
+pub(super) async fn values_larger_than_any_buffer_come_back_whole() {
     let node = Node::start().await;
     let mut wire = node.connect().await;
     let value = "0123456789abcdef".repeat(200_000);

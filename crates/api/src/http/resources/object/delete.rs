@@ -33,7 +33,7 @@ impl<'a> Delete<'a> {
 
 impl Resource for Delete<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Delete, Some(&self.bucket.bucket_type), &self.bucket.name))
+        Some(Access::to_bucket(Permission::DELETE, Some(&self.bucket.bucket_type), &self.bucket.name))
     }
 
     fn allow(&self) -> &'static str {

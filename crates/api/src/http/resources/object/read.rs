@@ -128,7 +128,7 @@ impl<'a> Read<'a> {
 
 impl Resource for Read<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Get, Some(&self.bucket.bucket_type), &self.bucket.name))
+        Some(Access::to_bucket(Permission::GET, Some(&self.bucket.bucket_type), &self.bucket.name))
     }
 
     fn allow(&self) -> &'static str {

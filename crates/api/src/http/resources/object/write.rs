@@ -112,7 +112,7 @@ impl<'a> Write<'a> {
 
 impl Resource for Write<'_> {
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::Put, Some(&self.bucket.bucket_type), &self.bucket.name))
+        Some(Access::to_bucket(Permission::PUT, Some(&self.bucket.bucket_type), &self.bucket.name))
     }
 
     fn allow(&self) -> &'static str {

@@ -1,0 +1,25 @@
+//! Who asks for what: the question that security answers.
+//!
+//! What it is: a [`Session`] says who has sent a request, from where, and how that was proved. An
+//! [`Access`] says what the request does, and to what. An [`AccessPolicy`] allows it or refuses it.
+//! Each request asks once, before its feature sees it: Protocol Buffers in `pb::gate`, HTTP in its
+//! decision graph, administration in `admin::gate`. For a MapReduce job, `crate::map_reduce` asks
+//! on both interfaces when the job has been read.
+//!
+//! What it is not: it proves nothing. Whoever learns a proof writes it into the session: the
+//! handshake of TLS, and the token of administration.
+//!
+//! A node without a policy allows every request for data, and administration to those who know the
+//! node's admin token.
+
+#[cfg(test)]
+mod noted_accesses;
+mod permission;
+mod policy;
+mod session;
+
+#[cfg(test)]
+pub(crate) use noted_accesses::NotedAccesses;
+pub use permission::Permission;
+pub use policy::{Access, AccessPolicy};
+pub use session::{Proof, Session};

@@ -1,0 +1,46 @@
+//! What a request does, to what, and who decides whether it may.
+
+use super::{Permission, Session};
+use std::fmt;
+
+/// What a request does, and to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access<'a> {
+    /// The permission that the request needs.
+    pub permission: Permission,
+    /// The bucket type as the client has named it; `None` means the default type, or no type if the
+    /// request is about the node.
+    pub bucket_type: Option<&'a [u8]>,
+    /// The bucket as the client has named it; `None` if the request is about a whole type or about
+    /// the node.
+    pub bucket: Option<&'a [u8]>,
+}
+
+impl<'a> Access<'a> {
+    /// An access to one bucket.
+    pub const fn to_bucket(permission: Permission, bucket_type: Option<&'a [u8]>, bucket: &'a [u8]) -> Self {
+        Self { permission, bucket_type, bucket: Some(bucket) }
+    }
+
+    /// An access to a bucket type.
+    pub const fn to_type(permission: Permission, bucket_type: Option<&'a [u8]>) -> Self {
+        Self { permission, bucket_type, bucket: None }
+    }
+
+    /// An access to the node or its cluster: administration.
+    pub const fn to_node(permission: Permission) -> Self {
+        Self { permission, bucket_type: None, bucket: None }
+    }
+}
+
+/// Decides which requests are allowed. Security attaches here.
+///
+/// The policy is asked on network threads for each request, so it must neither block nor take long.
+///
+/// It is asked about administration, too, whether or not the caller knows the node's admin token. A
+/// policy that lets operators in by the token looks for [`Proof::AdminToken`](super::Proof) in the
+/// session.
+pub trait AccessPolicy: fmt::Debug + Send + Sync {
+    /// Allows an access of a client, or refuses it with the text for the client.
+    fn check(&self, session: &Session, access: &Access<'_>) -> Result<(), String>;
+}
