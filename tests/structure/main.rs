@@ -1,5 +1,6 @@
 //! Tests of the shape of the workspace, in one program.
 
+mod architecture;
 mod crate_edges;
 mod frozen_fixtures;
 mod module_circles;

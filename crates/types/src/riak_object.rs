@@ -4,8 +4,8 @@
 //! What it is: the decoder for data directories of Riak nodes and for clients that send Riak's
 //! clocks, and an encoder for version 1.
 //!
-//! What it is not: it is not Ombak's own layout ([`crate::stored`]). Stored Erlang data types are
-//! ordinary values here.
+//! What it is not: it is not Ombak's own layout ([`crate::stored_object`]). Stored data types of
+//! Erlang are ordinary values here.
 //!
 //! Invariants: No length is trusted. Unknown metadata is kept unchanged ([`Metadata::extra`]),
 //! neither lost nor refused, so that one unusual pair does not cost the object.
