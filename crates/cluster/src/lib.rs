@@ -8,6 +8,11 @@
 //! What it is not: it decides nothing about quorums, copies and clocks (`ombak_kv` does), frames no
 //! bytes (`ombak_peer`), and has no sockets for clients (`ombak_api`).
 //!
+//! Five modules are about nodes. `node` starts and stops the engine and the transport of this node.
+//! `member` is the life of this node as a member of a cluster (docs/architecture/member.md).
+//! `peer_table` has the other members, as the engine sees them. `failure_detection` finds out which
+//! of them are up. `metadata` carries what all have decided.
+//!
 //! Invariants:
 //! * Everything that travels between nodes has a version, and an unknown version is refused.
 //! * A failure keeps its kind on the way to the other node, so that a coordinator can decide.
@@ -18,21 +23,22 @@
 mod capabilities;
 mod coverage;
 mod deliberate_faults;
+mod failure_detection;
 #[doc(hidden)]
 pub mod fuzzing;
 mod jobs;
 mod liveness;
 mod member;
-mod members;
-mod membership;
 mod metadata;
 mod node;
+mod peer_table;
 mod replica;
 mod services;
 mod waking;
 pub mod wire;
 
 pub use capabilities::Speaks;
+pub use failure_detection::Detection;
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
     ActiveTransfer, ClusterError, ClusterFacts, DetectionTimes, Feature, FillingClass, Losses, MemberChange,
@@ -40,10 +46,9 @@ pub use member::{
     PartitionHints, PlanShown, RingChangeFacts, RingObstacle, RingReady, Seed, SeedNames, Seeds, Settlement, Staging,
     TransferChange, Unfinished, Unsettled, UnsettledCounts, Whom,
 };
-pub use members::{ClusterPeers, Member};
-pub use membership::Detection;
 pub use node::{ClusterNode, NodeNames, NodeParts, StartError};
 pub use ombak_metadata::state::MemberStatus;
 pub use ombak_metadata::{LogError as MetadataLogError, StartError as MetadataStartError};
 pub use ombak_peer::handshake::Secret;
+pub use peer_table::{ClusterPeers, Member};
 pub use replica::RemoteReplica;

@@ -2,7 +2,7 @@
 //! because each packet costs a run processor time.
 
 use ombak_cluster::{Detection, MemberTiming};
-use ombak_membership::MembershipConfig;
+use ombak_failure_detection::MembershipConfig;
 use ombak_metadata::Timing;
 use std::time::Duration;
 

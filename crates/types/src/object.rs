@@ -585,6 +585,4 @@ fn dot_key(s: &Sibling) -> Option<(u64, &[u8])> {
 pub const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 
 #[cfg(test)]
-mod kinds;
-#[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Why a change of the cluster is refused, or did not happen.
 
-use super::losses::Losses;
+use super::admin::losses::Losses;
 use ombak_kv::buckets::Undecided;
 use ombak_metadata::state::Refusal as MetadataRefusal;
 use ombak_metadata::{LogError, ProposeError, StartError};

@@ -11,7 +11,7 @@
 
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
-use super::questions::{Answer, Question};
+use super::questions::question::{Answer, Question};
 use crate::capabilities::{DATA_TYPES, FUNCTIONS, LOCATIONS, RING_CHANGES, TIMELESS_TOMBSTONES};
 use ombak_metadata::state::Metadata;
 use ombak_types::NodeId;
@@ -177,12 +177,12 @@ impl Inner {
     /// learn what a node that wants to join has to know, and so it does not join.
     pub async fn answer_peer(self: &Arc<Self>, peer: NodeId, question: &Question, deadline: Instant) -> Answer {
         if matches!(question, Question::Cluster)
-            && let Some(why) = self.awaits.get()
+            && let Some(why) = self.joining.awaits.get()
         {
             return Answer::Refused { why: format!("it is new itself, and serves nobody yet: {why}") };
         }
         if let Question::WhoIs { name, address } = question {
-            return self.say_who_it_is(peer, name, address).await;
+            return self.joining.say_who_it_is(peer, name, address).await;
         }
         let metadata = self.followed.get().metadata;
         let lacks = |feature: &Feature| {

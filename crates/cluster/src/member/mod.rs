@@ -3,7 +3,8 @@
 //! What it is: [`MemberNode`] runs the metadata beside the engine and the transport, and follows
 //! what was decided: members, placement, bucket types. It also changes a cluster: nodes join, leave
 //! and are replaced. While no node holds an object, a commit gives joining nodes their partitions
-//! at once. Otherwise the leader of the metadata drives the change by steps.
+//! at once. Otherwise the leader of the metadata drives the change by steps. Each of these stories
+//! has a room; docs/architecture/member.md draws them.
 //!
 //! What it is not: it claims no partitions and words no refusals of staged changes
 //! (`ombak_ring::staging`), and replicates nothing.
@@ -22,55 +23,42 @@
 //!   driver that dies in the middle changes nothing, and members that wait too long end the closing
 //!   by the same log.
 
-mod admission;
-mod closing;
-mod commands;
+mod admin;
+mod answers;
+mod bucket_changes;
 mod data_types_gate;
-mod detection_times;
+mod directory_age;
 mod error;
-mod facts;
 mod features;
-mod follow;
-mod join;
-mod known_starts;
-mod losses;
+mod following;
+mod ground;
+mod joining;
 mod member_node;
-mod members_up;
-mod newcomer;
-mod older;
-mod operations;
-mod pace;
 mod parts;
-mod placement;
-mod properties;
 mod questions;
-mod removal;
-mod ring_change_facts;
-mod ring_changes;
+mod ring_change;
 mod seeds;
 mod service;
-mod settlement;
-mod staged;
-mod standing;
 mod start;
 #[cfg(test)]
 mod tests;
 mod tombstones_gate;
-mod unfinished_join;
+mod upkeep;
 
-pub use commands::{MemberChange, PlanShown, RingReady, Staging};
-pub use detection_times::DetectionTimes;
+pub use admin::commands::{PlanShown, RingReady, Staging};
+pub use admin::facts::{ClusterFacts, MemberFacts};
+pub use admin::losses::Losses;
+pub use admin::settlement::{Settlement, Unfinished, Unsettled};
+pub use admin::transfers::{OfMember, Whom};
 pub use error::ClusterError;
-pub use facts::{ClusterFacts, MemberFacts};
 pub use features::Feature;
-pub use losses::Losses;
 pub use member_node::MemberNode;
-pub use operations::{
-    ActiveTransfer, FillingClass, MemberTransfers, Missed, OfMember, PartitionHints, TransferChange, Whom,
-};
 pub use parts::{MemberParts, MemberTiming};
-pub use ring_change_facts::{RingChangeFacts, RingObstacle};
+pub use questions::detection_times::DetectionTimes;
+pub use questions::ring_change_facts::{RingChangeFacts, RingObstacle};
+pub use questions::transfers::{ActiveTransfer, FillingClass, MemberTransfers, Missed, PartitionHints, TransferChange};
+pub use questions::unsettled_counts::UnsettledCounts;
+pub use ring_change::member_change::MemberChange;
 pub use seeds::{Seed, SeedNames, Seeds};
 pub(crate) use service::{MEMBERS, MemberContext};
-pub use settlement::{Settlement, Unfinished, Unsettled, UnsettledCounts};
 pub use start::MemberStartError;

@@ -1,7 +1,7 @@
 //! The service by which members ask each other about themselves.
 
-use super::admission::MemberAdmission;
-use super::questions::{Answer, decode, encode};
+use super::directory_age::admission::MemberAdmission;
+use super::questions::question::{Answer, decode, encode};
 use super::start::Cell;
 use crate::metadata::{AcquaintanceCell, MetadataSlot};
 use crate::services::{NodeService, Opened, Server, Since};

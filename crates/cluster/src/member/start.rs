@@ -1,21 +1,27 @@
 //! The start of a member.
 
-use super::admission::MemberAdmission;
+use super::bucket_changes::ClusterProperties;
 use super::data_types_gate::DataTypesGate;
-use super::detection_times::DetectionTimes;
+use super::directory_age::admission::MemberAdmission;
+use super::directory_age::asking_transport::AskingTransport;
+use super::directory_age::own_directory::OwnDirectory;
 use super::error::ClusterError;
-use super::join::take_over;
-use super::member_node::{Followed, Inner, MemberNode, cluster_id, learn_names, others};
-use super::older::AskingTransport;
+use super::following::known_members::{cluster_id, learn_names, others};
+use super::following::state::{Following, JoinSteps};
+use super::ground::{AnswersItself, Followed, Ground, OwnLogs};
+use super::joining::join::take_over;
+use super::joining::state::Joining;
+use super::member_node::{Inner, MemberNode};
 use super::parts::MemberParts;
-use super::properties::ClusterProperties;
-use super::seeds::MovedMembers;
+use super::questions::detection_times::DetectionTimes;
+use super::ring_change::state::RingChange;
 use super::service::MemberContext;
-use super::standing::Standing;
 use super::tombstones_gate::TombstonesGate;
 use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records};
 use crate::node::{ClusterNode, NodeNames, StartError};
+use crate::member::MEMBERS;
 use crate::services::registry;
+use arc_swap::ArcSwap;
 use ombak_kv::{FillReason, Holdings, Kv};
 use ombak_metadata::state::Metadata;
 use ombak_metadata::{LogDirs, LogError, MetadataNode, Myself, SavedMetadata};
@@ -26,9 +32,8 @@ use ombak_storage::fs::FileSystem;
 use ombak_types::Error;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
-use tokio::sync::Mutex;
 use tracing::{error, info, warn};
 
 /// Why a member does not start.
@@ -101,7 +106,7 @@ impl MemberNode {
             peer_address: address.to_string(),
             boot: node.kv().identity().boot,
         };
-        let standing = Arc::new(Standing::new(
+        let own_directory = Arc::new(OwnDirectory::new(
             node.kv().clone(),
             runtime.clone(),
             node.transport().clone(),
@@ -110,19 +115,19 @@ impl MemberNode {
             timing.question,
         ));
         // Nobody has set it before: the cell is of this start.
-        let shared: Arc<dyn Acquaintance> = standing.clone();
+        let shared: Arc<dyn Acquaintance> = own_directory.clone();
         let _ = acquaintance.set(Arc::downgrade(&shared));
         let has_peers = !peers.is_empty();
         let dirs = LogDirs::new(fs.clone(), &metadata_dir);
-        let begin = Begin { dirs, ring_size, standing: standing.clone(), has_peers, names: names.clone() };
-        let transport = Arc::new(AskingTransport::new(node.transport().clone(), standing.clone()));
+        let begin = Begin { dirs, ring_size, own_directory: own_directory.clone(), has_peers, names: names.clone() };
+        let transport = Arc::new(AskingTransport::new(node.transport().clone(), own_directory.clone()));
         let setup = |dir, found| ombak_metadata::Setup {
             runtime: runtime.clone(),
             fs: fs.clone(),
             dir,
             transport: transport.clone(),
             me: me.clone(),
-            milestones: standing.clone(),
+            milestones: own_directory.clone(),
             found,
             timing: timing.metadata.clone(),
         };
@@ -137,63 +142,50 @@ impl MemberNode {
                 return Err(error);
             }
         };
-        let inner = Arc::new(Inner {
+        let ground = Arc::new(Ground {
             node,
             runtime,
-            fs,
-            dirs: begin.dirs,
             me,
-            target_n_val,
-            target_location_n_val,
-            seeds: peers,
-            moved: MovedMembers::default(),
-            detection_times,
-            names,
-            is_new: AtomicBool::new(false),
-            awaits: Published::new(None),
-            deciding: parking_lot::Mutex::default(),
-            was_known: AtomicBool::new(false),
             timing,
-            slot,
-            current: arc_swap::ArcSwap::new(metadata.clone()),
+            logs: OwnLogs { fs, dirs: begin.dirs, slot, current: ArcSwap::new(metadata.clone()) },
             admission,
+            own_directory,
             followed: Published::new(Followed::default()),
-            noted: parking_lot::Mutex::default(),
-            part_closing: AtomicU64::new(0),
-            adopting: Mutex::new(()),
-            standing,
-            is_joining: AtomicBool::new(false),
-            is_stuck: AtomicBool::new(false),
-            moving: Mutex::new(()),
-            is_withdrawing: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
-            is_leaving: AtomicBool::new(false),
-            has_left: Published::new(false),
-            driven: parking_lot::Mutex::default(),
+            myself: OnceLock::new(),
         });
-        // Nobody has set it before: the cell is of this start.
+        let following = Arc::new(Following::new(ground.clone(), names, peers.clone()));
+        let joining = Arc::new(Joining::new(following.clone(), peers));
+        let targets = (target_n_val, target_location_n_val);
+        let ring_change = Arc::new(RingChange::new(following.clone(), targets));
+        let inner = Arc::new(Inner { ground, following, joining, ring_change, detection_times });
+        // Nobody has set these before: they are of this start.
+        let myself: Arc<dyn AnswersItself> = inner.clone();
+        let _ = inner.myself.set(Arc::downgrade(&myself));
+        let join_steps: Arc<dyn JoinSteps> = inner.joining.clone();
+        let _ = inner.following.join_steps.set(Arc::downgrade(&join_steps));
         let _ = cell.set(Arc::downgrade(&inner));
         let (state, index) = (metadata.metadata(), metadata.applied());
         let authority = Arc::new(ClusterProperties::new(&inner));
         inner.kv().buckets().follow(authority, all_records(&state));
         {
-            let _adopting = inner.adopting.lock().await;
-            inner.hold_what_was_brought(&state);
-            inner.resume_placement(&state).await;
-            inner.adopt(state, index).await;
+            let _adopting = inner.following.adopting.lock().await;
+            inner.following.hold_what_was_brought(&state);
+            inner.following.resume_placement(&state).await;
+            inner.following.adopt(state, index).await;
         }
-        if inner.standing.older().is_none() {
-            inner.slot.store(Some(metadata.clone()));
+        if inner.own_directory.older().is_none() {
+            inner.logs.slot.store(Some(metadata.clone()));
         }
-        inner.await_peers_if_new(&metadata.metadata()).await;
+        inner.joining.await_peers_if_new(&metadata.metadata()).await;
         inner.remember_capabilities().await;
         // What other nodes have told during the start.
         inner.save_seen().await;
-        inner.start_following(metadata);
-        inner.start_withdrawing();
+        inner.following.start_following(metadata);
+        inner.joining.start_withdrawing();
         inner.watch_directory();
-        inner.start_looking_for_members();
-        inner.start_driving();
+        inner.following.start_looking_for_members();
+        inner.ring_change.start_driving();
         Ok(Self { inner })
     }
 }
@@ -202,7 +194,7 @@ impl MemberNode {
 struct Begin {
     dirs: LogDirs,
     ring_size: RingSize,
-    standing: Arc<Standing>,
+    own_directory: Arc<OwnDirectory>,
     /// Whether the configuration names peers.
     has_peers: bool,
     names: Arc<NodeNames>,
@@ -238,16 +230,16 @@ impl Begin {
         };
         learn_names(&self.names, &saved.metadata);
         let members = others(&saved.metadata, node.id());
-        self.standing.set_saved(saved.log, saved.progress);
+        self.own_directory.set_saved(saved.log, saved.progress);
         node.transport().set_cluster(cluster_id(&saved.metadata, node.id()));
         admission.starts.remember(seen);
         admission.known.store(Some(Arc::new(saved.metadata.clone())));
         if saved.metadata.was_removed(node.id()) {
-            self.standing.set_removed("it was removed before this start".into());
+            self.own_directory.set_removed("it was removed before this start".into());
         }
         let addresses = members.iter().map(|member| (member.id, member.address)).collect();
         node.set_members(members);
-        self.standing.ask_all(addresses).await.map_err(MemberStartError::RunsTwice)?;
+        self.own_directory.ask_all(addresses).await.map_err(MemberStartError::RunsTwice)?;
         let is_primary = |ring: &Ring| ring.node_count() > 1 && ring.node(node.id()).is_some();
         if saved.metadata.ring().is_some_and(|ring| is_primary(ring)) && !node.kv().has_replica_state() {
             warn!("replicas.json is missing: the replicas of this node are compared with others before they are full");
@@ -279,10 +271,10 @@ impl Begin {
         let metadata = match blocking(Box::new(|dirs| dirs.current())).await? {
             Some(dir) => {
                 let metadata = MetadataNode::start(setup(dir, None)).await.map_err(ClusterError::from)?;
-                if self.standing.older().is_some() {
+                if self.own_directory.older().is_some() {
                     // What it has is shown. It sends nothing and answers nobody, from the first
                     // request on.
-                    kv.refuse_requests(self.standing.no_part());
+                    kv.refuse_requests(self.own_directory.no_part());
                     metadata.stop().await;
                     return Ok(metadata);
                 }

@@ -3,14 +3,14 @@
 use super::parts::NodeParts;
 use super::start_error::StartError;
 use crate::capabilities::capabilities;
-use crate::members::{ClusterPeers, Member};
-use crate::membership::{self, MembershipSlot};
+use crate::failure_detection::{self, MembershipSlot};
+use crate::peer_table::{ClusterPeers, Member};
 use crate::replica::{Caller, ReplicaCounters, ReplicaService};
 use crate::services::{Gates, NodeContext, registry};
 use crate::waking::{self, Watch};
+use ombak_failure_detection::{HealthConfig, LivenessTable, Membership};
 use ombak_jobs::Jobs;
 use ombak_kv::Kv;
-use ombak_membership::{HealthConfig, LivenessTable, Membership};
 use ombak_peer::handshake::LocalPeer;
 use ombak_peer::{NodeIdentity, Peers, PeersParts};
 use ombak_runtime::{Pool, Runtime, RuntimeExt, within};
@@ -102,7 +102,7 @@ impl ClusterNode {
                 config: parts.transport,
             })?;
             if let (Some(detection), Some(table)) = (parts.detection, table) {
-                let running = membership::start(detection, table, &identity, &kv, &runtime, &transport)?;
+                let running = failure_detection::start(detection, table, &identity, &kv, &runtime, &transport)?;
                 membership.store(Some(running));
             }
             let address = parts.listen;

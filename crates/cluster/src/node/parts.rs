@@ -2,8 +2,8 @@
 
 use super::names::NodeNames;
 use crate::capabilities::Speaks;
+use crate::failure_detection::Detection;
 use crate::liveness::Liveness;
-use crate::membership::Detection;
 use ombak_jobs::JobsConfig;
 use ombak_kv::KvConfig;
 use ombak_peer::handshake::Secret;

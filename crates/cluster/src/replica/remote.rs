@@ -10,17 +10,17 @@ use super::read::READ;
 use super::reaping::REAPING;
 use super::store::STORE;
 use crate::liveness::{Liveness, RequestOutcome};
-use crate::members::Member;
+use crate::peer_table::Member;
 use crate::wire::{
     ForwardedMessage, Malformed, decode_promise_reply, decode_put_reply, decode_read_reply, decode_store_reply,
     encode_forwarded_put, encode_promise_request, encode_replica_read, encode_replica_store,
 };
 use bytes::Bytes;
+use ombak_failure_detection::Membership;
 use ombak_kv::{
     ConditionalClient, ForwardedPut, Kv, PromiseReply, PromiseRequest, PutFailure, PutReply, ReadReply, ReplicaClient,
     ReplicaRead, ReplicaStore, StoreReply,
 };
-use ombak_membership::Membership;
 use ombak_peer::frame::Priority;
 use ombak_peer::mux::Body;
 use ombak_peer::{Lane, Outgoing, PeerError, Peers, RingVersion};

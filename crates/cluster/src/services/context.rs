@@ -1,6 +1,6 @@
 //! What the servers of a node are made of.
 
-use crate::membership::MembershipSlot;
+use crate::failure_detection::MembershipSlot;
 use crate::replica::{ReplicaCounters, ReplicaService};
 use ombak_jobs::Jobs;
 use ombak_kv::Kv;

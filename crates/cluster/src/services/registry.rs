@@ -7,7 +7,7 @@ use super::message_kind::MessageKind;
 use super::node_service::{NodeService, Opened, Server, Since};
 use crate::capabilities::{FEATURES, Speaks};
 use crate::member::MemberContext;
-use crate::{coverage, jobs, member, membership, metadata, replica, waking};
+use crate::{coverage, failure_detection, jobs, member, metadata, replica, waking};
 use ombak_peer::Services;
 use ombak_peer::connection::TwoServices;
 use ombak_types::is_same_text;
@@ -18,12 +18,12 @@ const SERVICES: &[NodeService] = &[
     replica::STORE,
     replica::COORDINATE,
     metadata::METADATA,
-    membership::PACKETS,
+    failure_detection::PACKETS,
     member::MEMBERS,
     replica::TRANSFER,
     coverage::COVERAGE,
     replica::REAPING,
-    membership::PROBES,
+    failure_detection::PROBES,
     replica::PROMISE,
     jobs::PARTS,
     waking::HOLDINGS,

@@ -29,7 +29,7 @@ pub(crate) struct Watch {
     pub(crate) kv: Kv,
     pub(crate) transport: Peers,
     pub(crate) runtime: Arc<dyn Runtime>,
-    pub(crate) peers: Arc<crate::members::ClusterPeers>,
+    pub(crate) peers: Arc<crate::peer_table::ClusterPeers>,
 }
 
 /// Watches a node until `is_stopped`.

@@ -2,8 +2,8 @@
 
 use crate::support::{Cluster, PATIENCE};
 use ombak_cluster::Detection;
+use ombak_failure_detection::PeerState;
 use ombak_kv::{Peers, PutOptions};
-use ombak_membership::PeerState;
 use ombak_types::Quorum;
 use std::time::{Duration, Instant};
 

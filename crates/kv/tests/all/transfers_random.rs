@@ -87,8 +87,8 @@ async fn run(seed: u64) {
     let cluster = Arc::new(Cluster::of(NODES));
     let buckets = buckets(&cluster);
     // A node is a member only after the file about its replicas was written
-    // (`know_replicas` in `cluster/src/member/placement.rs`). A node that starts without the file
-    // knows neither that it may lack something nor that it may owe what no mark shows.
+    // (`know_replicas` in `cluster/src/member/following/placement.rs`). A node that starts without
+    // the file knows neither that it may lack something nor that it may owe what no mark shows.
     for node in 0..NODES {
         cluster.wait_until_saved(node).await;
     }

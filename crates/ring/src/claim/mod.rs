@@ -27,10 +27,6 @@ mod crowding;
 mod exact;
 mod guess;
 mod layout;
-#[cfg(test)]
-mod location_tests;
-#[cfg(test)]
-mod oracle;
 mod present;
 mod search;
 #[cfg(test)]

@@ -1,3 +1,8 @@
+//! Claims of random members and rings.
+
+mod locations;
+mod oracle;
+
 use super::*;
 use crate::ring::RingVersion;
 use proptest::prelude::*;

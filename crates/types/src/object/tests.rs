@@ -1,3 +1,7 @@
+//! Objects and their merges.
+
+mod kinds;
+
 use super::*;
 use crate::testing::any_object;
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Nodes that have been alone and hold objects join a cluster (docs/design/replication.md §15).
 
-use super::moving_objects::{all_have, carry_out, objects_of, until_at_rest, with_objects};
+use super::ring_change_objects::{all_have, carry_out, objects_of, until_at_rest, with_objects};
 use super::*;
 use ombak_kv::Holdings;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Members that speak version 1 in a cluster with newer ones, and a cluster that is upgraded node
 //! by node.
 
-use super::moving_objects::carry_out;
+use super::ring_change_objects::carry_out;
 use super::*;
 use crate::member::data_types_gate::DataTypesGate;
 use crate::member::tombstones_gate::TombstonesGate;

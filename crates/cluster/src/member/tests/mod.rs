@@ -1,22 +1,22 @@
 //! Members over real sockets of the loopback interface, with stores in memory or on the disk.
 
-mod closings;
-mod forming;
-mod full_disks;
+mod admin_locations;
+mod admin_second_losses;
+mod bucket_changes;
+mod directory_age;
+mod following_host_names;
 mod functions;
-mod host_names;
-mod join_races;
+mod joining_forms_a_cluster;
+mod joining_members_up;
+mod joining_newcomers;
+mod joining_races;
 mod joining_with_objects;
 mod life;
-mod locations;
-mod members_up;
 mod mixed_versions;
-mod moving_objects;
-mod newcomers;
-mod older_directories;
-mod properties;
-mod ring_changes;
-mod second_losses;
+mod ring_change;
+mod ring_change_closings;
+mod ring_change_full_disks;
+mod ring_change_objects;
 mod version_1;
 mod version_2;
 

@@ -1,10 +1,10 @@
 //! The questions of members of version 1, and their answers.
 
-use crate::member::operations::{
+use crate::member::questions::question::{Answer, Place, Question, decode, encode};
+use crate::member::questions::transfers::{
     ActiveTransfer, FillingClass, MemberTransfers, Missed, PartitionHints, TransferChange,
 };
-use crate::member::questions::{Answer, Place, Question, decode, encode};
-use crate::member::settlement::UnsettledCounts;
+use crate::member::questions::unsettled_counts::UnsettledCounts;
 use ombak_fixtures::{FrozenMessages, variants_in};
 use ombak_metadata::state::{BucketName, RaftId, TypeName};
 use ombak_node_files::Milestone;

@@ -1,6 +1,6 @@
 //! The questions of members, and their answers, that version 1 did not have.
 
-use crate::member::questions::{Answer, Question, SameMember, decode, encode};
+use crate::member::questions::question::{Answer, Question, SameMember, decode, encode};
 use crate::member::{DetectionTimes, RingChangeFacts, RingObstacle};
 use ombak_fixtures::FrozenMessages;
 use ombak_ring::RingVersion;
