@@ -2,8 +2,8 @@
 //! metadata`) and fails on an edge that is not listed in [`CRATES`]. Normal, build and development
 //! dependencies all count.
 //!
-//! Modules inside a crate are the subject of `module_circles`. ARCHITECTURE.md gives the reasons
-//! for the list.
+//! Modules inside a crate are the subject of `module_floors` and `module_circles`. ARCHITECTURE.md
+//! gives the reasons for the list.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -5,6 +5,8 @@ mod crate_edges;
 mod frozen_fixtures;
 mod member_rooms;
 mod module_circles;
+mod module_floors;
+mod one_place;
 mod prose_width;
 mod scenarios;
 mod simulated_world;

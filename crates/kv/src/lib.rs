@@ -22,6 +22,7 @@ mod config;
 pub mod coordination;
 pub mod coverage;
 mod deliberate_faults;
+mod digest;
 mod engine;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -30,44 +31,45 @@ mod hot;
 mod interface;
 mod listing;
 mod names;
+mod open_error;
 mod partition;
 mod query;
 mod reaping;
+mod repair;
 mod replica;
+mod requests;
+mod routing;
 mod slow;
 mod start;
 mod transfer;
 
 pub use buckets::{
-    BackendChoice, BucketRegistry, PropertyAuthority, ProposedChange, PropsError, RecordChange, TypeStatus,
-    TypeSummary, Undecided,
+    BackendChoice, BucketRegistry, PropertyAuthority, ProposedChange, PropsError, RecordChange, TypeStatus, Undecided,
 };
 pub use conditional::Ballot;
-pub use config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, WithoutMajority};
+pub use config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, TransferConfig, WithoutMajority};
 pub use coordination::expiry;
 #[cfg(feature = "deliberate-faults")]
 pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
-pub use engine::{NoPart, PauseNumber, ReplicaMemoryStatus};
+pub use digest::is_tombstone;
+pub use engine::{Kv, LocalReplica, NoPart, PauseNumber, ReplicaMemoryStatus};
 pub use hot::{HotBucket, HotKey, HotReport, LargeObject, Name};
-pub use interface::{
-    DeleteReply, DeleteRequest, EndedJob, GetOptions, GetReply, GetRequest, Health, Holdings, ImportOutcome, Importer,
-    Kv, MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read, RequestCounts, Share,
-    TopOfNode,
-};
+pub use interface::{EndedJob, Health, ImportOutcome, Importer, RequestCounts, Share, TopOfNode};
 pub use listing::Listing;
-pub use partition::is_tombstone;
-pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, QueryResults, compile_pattern, head_terms};
+pub use open_error::OpenError;
+pub use query::{QueryResults, head_terms};
+pub use repair::{SetAsideReport, SetAsideVersion, Settled, UnreadableReport, UnreadableVersion};
 pub use replica::{
     AskRequest, Begun, COMPARE_KEYS_MAX, ClassId, Compare, Compared, ConditionalClient, CoverageClient, CoverageHome,
     CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream, ForwardedPut, Give, Giving, Held, HeldVersion,
-    LocalReplica, NoPeers, NodeCounter, Peers, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, REAP_BYTES_MAX,
-    REAP_KEYS_MAX, RangeSum, ReadReply, ReapReply, Reapable, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead,
-    ReplicaStore, Round, SUMMARY_RANGES_MAX, StoreKind, StoreMode, StoreOutcome, StoreReply, StoredVersion, Summarize,
-    Summary, TRANSFER_ANSWER_MAX, TRANSFER_BYTES_MAX, TransferClient, UnreachableNode, Vote, VoteRequest, checksum_of,
-    range_of,
+    NodeCounter, Peers, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, REAP_KEYS_MAX, RangeSum, ReadReply,
+    ReapReply, Reapable, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, Round,
+    SUMMARY_RANGES_MAX, StoreKind, StoreMode, StoreOutcome, StoreReply, StoredVersion, Summarize, Summary,
+    TRANSFER_ANSWER_MAX, TransferClient, UnreachableNode, Vote, VoteRequest, checksum_of, range_of,
 };
-pub use start::{OpenError, check_start, examine_files};
-pub use transfer::{
-    Amount, FillReason, KeyChoice, ProofObstacle, SetAsideReport, SetAsideVersion, Settled, Transfer, TransferConfig,
-    TransferKind, UnreadableReport, UnreadableVersion,
+pub use requests::{
+    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Holdings, IndexMatch, IndexQuery, MemoryReservation,
+    PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, QueryConfig, QueryRange, Read, compile_pattern,
 };
+pub use start::{check_start, examine_files};
+pub use transfer::{Amount, FillReason, KeyChoice, ProofObstacle, Transfer, TransferKind};

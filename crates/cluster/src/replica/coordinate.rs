@@ -69,5 +69,5 @@ fn forwarded(message: ForwardedMessage, request: &Incoming) -> ForwardedPut {
     let ForwardedMessage { operation, begins_before, request: put } = message;
     // Without a moment by which it must begin, the deadline alone counts.
     let begin_by = begins_before.and_then(|before| request.deadline().checked_sub(before));
-    ForwardedPut { operation, request: put, begin_by, deadline: Some(request.expires_at()) }
+    ForwardedPut { number: operation, request: put, begin_by, deadline: Some(request.expires_at()) }
 }

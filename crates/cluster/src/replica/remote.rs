@@ -195,10 +195,10 @@ impl ReplicaClient for RemoteReplica {
 
     fn coordinate(&self, put: ForwardedPut) -> BoxFuture<'static, Result<PutReply, PutFailure>> {
         count(&self.caller.counters.puts_forwarded);
-        let ForwardedPut { operation, request, begin_by, deadline } = put;
+        let ForwardedPut { number, request, begin_by, deadline } = put;
         let deadline = deadline.unwrap_or_else(|| self.caller.runtime.now() + WITHOUT_DEADLINE);
         let begins_before = begin_by.map(|begin_by| deadline.saturating_duration_since(begin_by));
-        let message = encode_forwarded_put(&ForwardedMessage { operation, begins_before, request });
+        let message = encode_forwarded_put(&ForwardedMessage { operation: number, begins_before, request });
         let times = (begin_by, Some(deadline));
         let stamped = (known_version(&self.caller.kv), message);
         self.ask_on(way_of(&stamped.1), COORDINATE.number, stamped, times, decode_put_reply, PUT_FAILURES)

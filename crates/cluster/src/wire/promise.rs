@@ -1,7 +1,7 @@
 //! The question of a conditional put to a primary, and its answer.
 //!
 //! ```text
-//! request = version u8, varint partition, varint n, varint stamp, varint operation, bytes key,
+//! request = version u8, varint partition, varint n, varint stamp, varint number, bytes key,
 //! fields
 //!
 //! reply = version u8, flags u8, varint boot, varint counter, fields, version's part
@@ -43,7 +43,7 @@ pub fn encode_promise_request(request: &PromiseRequest) -> Body {
     out.varint(u64::from(*partition));
     out.varint(u64::from(*n));
     out.varint(ballot.stamp.0);
-    out.varint(ballot.operation);
+    out.varint(ballot.number);
     out.bytes(key);
     out.end_fields();
     out.finish()
@@ -53,7 +53,7 @@ pub fn encode_promise_request(request: &PromiseRequest) -> Body {
 pub fn decode_promise_request(message: &Bytes) -> Result<PromiseRequest, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let (partition, n) = (reader.varint32()?, reader.varint32()?);
-    let ballot = Ballot { stamp: UnixMicros(reader.varint()?), operation: reader.varint()? };
+    let ballot = Ballot { stamp: UnixMicros(reader.varint()?), number: reader.varint()? };
     let key = reader.bytes()?;
     no_fields(&mut reader)?;
     reader.end()?;

@@ -6,7 +6,7 @@
 //! fields  1 noted counter of fences      varint boot, varint counter
 //!         2 expected clock               a clock as clients get it
 //!         3 kind of value                varint, not 0
-//!         4 ballot                       varint stamp, varint operation; with 2 only
+//!         4 ballot                       varint stamp, varint number; with 2 only
 //!         128 time of storing            varint, Unix seconds
 //! ```
 
@@ -64,7 +64,7 @@ pub fn encode_replica_store(store: &ReplicaStore) -> Body {
         out.number_field(tag::VALUES, u64::from(*values));
     }
     if let StoreMode::IfExpected { expected: _, ballot } = mode {
-        out.numbers_field(tag::BALLOT, &[ballot.stamp.0, ballot.operation]);
+        out.numbers_field(tag::BALLOT, &[ballot.stamp.0, ballot.number]);
     }
     if let Some(secs) = stored_secs {
         out.number_field(tag::STORED_SECS, u64::from(*secs));
@@ -93,7 +93,7 @@ pub fn decode_replica_store(message: &Bytes) -> Result<ReplicaStore, Malformed> 
                 expected = Some(clock.map_err(|_| Malformed("its clock"))?);
             }
             tag::BALLOT => {
-                ballot = Some(Ballot { stamp: UnixMicros(content.varint()?), operation: content.varint()? });
+                ballot = Some(Ballot { stamp: UnixMicros(content.varint()?), number: content.varint()? });
             }
             tag::VALUES => {
                 values = u16::try_from(content.varint()?).map_err(|_| Malformed("a number is too large"))?;

@@ -184,8 +184,8 @@ async fn a_forwarded_put_does_not_begin_after_its_deadline() {
     cluster.stop().await;
 }
 
-fn forwarded(operation: u64, request: PutRequest, deadline: Option<Instant>) -> ForwardedPut {
-    ForwardedPut { operation, request, begin_by: deadline, deadline }
+fn forwarded(number: u64, request: PutRequest, deadline: Option<Instant>) -> ForwardedPut {
+    ForwardedPut { number, request, begin_by: deadline, deadline }
 }
 
 /// docs/design/replication.md §12: a put that cannot leave is refused in time for another node.
@@ -200,7 +200,7 @@ async fn a_forwarded_put_that_cannot_leave_is_refused_before_its_deadline() {
     cluster.node(0).set_members(members);
     let (now, request) = (Instant::now(), put_request("k", "v", PutOptions::default()));
     let begin_by = Some(now + Duration::from_millis(50));
-    let put = ForwardedPut { operation: 1, request, begin_by, deadline: Some(now + 2 * support::PATIENCE) };
+    let put = ForwardedPut { number: 1, request, begin_by, deadline: Some(now + 2 * support::PATIENCE) };
     let refused = soon(cluster.replica(0, 1).coordinate(put)).await;
     let Err(PutFailure::Refused(why)) = refused else { panic!("{refused:?}") };
     assert_eq!(kind::<()>(Err(why)), StoreFailureKind::Unreachable);

@@ -27,7 +27,7 @@ fn freezing(count: usize, frost: &Frost) -> Cluster {
 /// A put that no deadline ends.
 fn endless(cluster: &Cluster, key: &str) -> impl Future<Output = Result<ombak_kv::PutReply, PutFailure>> + use<> {
     let put = put_request(key, "v", PutOptions::default());
-    let forwarded = ForwardedPut { operation: 1, request: put, begin_by: None, deadline: None };
+    let forwarded = ForwardedPut { number: 1, request: put, begin_by: None, deadline: None };
     cluster.replica(0, 1).coordinate(forwarded)
 }
 

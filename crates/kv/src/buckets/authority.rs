@@ -1,7 +1,7 @@
 //! Who decides changes of bucket types, properties and functions when a node is part of a cluster.
 
 use super::state::{RecordChange, Settings, Snapshot};
-use crate::interface::Holdings;
+use crate::requests::Holdings;
 use std::sync::Arc;
 
 /// A change that a registry has checked, and the state from which it starts.

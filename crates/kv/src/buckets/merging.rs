@@ -6,7 +6,7 @@
 
 use super::registry::BucketRegistry;
 use super::state::{RecordChange, Records, Snapshot};
-use crate::interface::Holdings;
+use crate::requests::Holdings;
 use ombak_types::Bucket;
 use ombak_types::props::BucketProps;
 

@@ -35,4 +35,5 @@ pub use function_record::{FunctionRecord, HookUser};
 pub use functions::FunctionList;
 pub use merging::PropertyConflict;
 pub use registry::BucketRegistry;
+pub(crate) use state::Snapshot;
 pub use state::{BucketRecord, RecordChange, TypeRecord, TypeStatus, TypeSummary};

@@ -4,7 +4,7 @@ use super::authority::{PropertyAuthority, ProposedChange, Undecided};
 use super::error::PropsError;
 use super::file::{RegistryFile, text_of};
 use super::state::{BucketRecord, RecordChange, Records, Settings, Snapshot, TypeRecord, TypeStatus, TypeSummary};
-use crate::start::OpenError;
+use crate::open_error::OpenError;
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use ombak_storage::fs::FileSystem;

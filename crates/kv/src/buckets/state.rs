@@ -307,11 +307,6 @@ impl Snapshot {
         self.of_type(bucket_type).map(|of_type| &of_type.props)
     }
 
-    /// The n_val of the bucket of a storage key; `None` when this node does not know its type.
-    pub(crate) fn n_of_key(&self, key: &[u8]) -> Option<u32> {
-        self.props_of_key(key).map(|props| props.n_val)
-    }
-
     /// The n_vals of all types and buckets, also of those that are about to be in force.
     pub fn all_n_vals(&self) -> BTreeSet<u32> {
         let types = self.types.values().map(|created| &created.effective.props).chain([&self.default_type.props]);

@@ -8,7 +8,7 @@ pub struct Ballot {
     /// The last-modified time of the value.
     pub stamp: UnixMicros,
     /// A random number: two puts can have the same time.
-    pub operation: u64,
+    pub number: u64,
 }
 
 impl Ballot {

@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use ombak_storage::fs::RealFs;
 
-    fn ballot(stamp: u64, operation: u64) -> Ballot {
-        Ballot { stamp: UnixMicros(stamp), operation }
+    fn ballot(stamp: u64, number: u64) -> Ballot {
+        Ballot { stamp: UnixMicros(stamp), number }
     }
 
     fn admit(ballots: &Ballots, key: &[u8], ballot: Ballot) -> Admission {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn read(n: u32, owners: &[Replica]) -> MajorityRead {
-        MajorityRead::new(Ballot { stamp: UnixMicros(50), operation: 1 }, n, owners, CountedSets::One)
+        MajorityRead::new(Ballot { stamp: UnixMicros(50), number: 1 }, n, owners, CountedSets::One)
     }
 
     fn promised() -> Option<Answered> {
@@ -155,7 +155,7 @@ mod tests {
         };
         // Two nodes of the set in force and two that are only in the other one.
         let four = [here(2, 0), here(1, 0), here(0, 1), here(0, 2)];
-        let begin = || MajorityRead::new(Ballot { stamp: UnixMicros(50), operation: 1 }, 3, &four, CountedSets::Both);
+        let begin = || MajorityRead::new(Ballot { stamp: UnixMicros(50), number: 1 }, 3, &four, CountedSets::Both);
         let mut both = begin();
         assert_eq!(both.on_answer(four[0], promised()), Outcome::Open);
         assert_eq!(both.on_answer(four[1], promised()), Outcome::Open, "nobody of the other set has promised");

@@ -2,7 +2,7 @@
 //!
 //! What it is: the parts that need no network. [`MajorityRead`] judges what the primaries answer to
 //! the question before a put, [`Ballots`] remembers what this node has promised, [`is_expected`]
-//! says whether a primary may accept a put, and [`Turns`] lets the puts of one key follow each
+//! says whether a primary may accept a put, and [`KeyQueue`] lets the puts of one key follow each
 //! other on the node that coordinates them. `engine/conditional.rs` runs them.
 //!
 //! A conditional put has a *ballot*: the time that its value gets, and a random number. It asks the
@@ -30,14 +30,16 @@
 
 mod ballot;
 mod ballots;
+mod conditional_puts;
 mod expected;
+mod key_queue;
 mod majority;
 #[cfg(test)]
-mod model;
-mod turns;
+mod tests;
 
 pub use ballot::Ballot;
 pub(crate) use ballots::{Admission, Ballots};
+pub(crate) use conditional_puts::ConditionalPuts;
 pub(crate) use expected::is_expected;
+pub(crate) use key_queue::{KeyQueue, QueuePlace};
 pub(crate) use majority::{Answered, MajorityRead, Outcome, majority};
-pub(crate) use turns::{Turn, Turns};

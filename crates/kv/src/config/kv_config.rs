@@ -1,10 +1,10 @@
 //! The configuration of an engine.
 
+use super::TransferConfig;
 use crate::buckets::BackendChoice;
 use crate::hooks::Hooks;
-use crate::query::QueryConfig;
 use crate::replica::{NoPeers, Peers};
-use crate::transfer::TransferConfig;
+use crate::requests::QueryConfig;
 use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_storage::BackendFactory;
 use ombak_storage::fs::{FileSystem, RealFs};

@@ -4,8 +4,9 @@
 use super::node_answer::{NextItem, NodeAnswer};
 use super::planner::{PlannedPart, Planner};
 use super::questions::index_query::IndexMatches;
-use crate::query::{Entry, IndexMatch, IndexQuery};
+use crate::query::Entry;
 use crate::replica::{CoverageHome, CoverageItem, CoverageQuestion};
+use crate::requests::{IndexMatch, IndexQuery};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ombak_runtime::{BoxFuture, within};

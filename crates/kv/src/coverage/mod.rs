@@ -29,7 +29,6 @@
 //! * Items are asked for as the caller takes them: at most one item of each node waits.
 //! * The number of a question or of a piece is never used for something else later.
 
-mod counts;
 mod entries_run;
 mod homes_run;
 mod local_answer;
@@ -41,7 +40,6 @@ mod questions;
 mod registry;
 
 pub use crate::replica::{BadContent, ContentReader, ContentWriter, CoveragePiece};
-pub(crate) use counts::CoverageCounts;
 pub(crate) use entries_run::EntriesRun;
 pub(crate) use homes_run::NamesRun;
 pub(crate) use local_answer::LocalAnswer;

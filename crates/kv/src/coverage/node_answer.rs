@@ -40,7 +40,7 @@ impl NodeAnswer {
 
     async fn next(&mut self) -> Option<Result<CoverageItem, Error>> {
         if let Some(request) = self.request.take() {
-            self.engine.coverage_counts.asked();
+            self.engine.coverage.counts.asked();
             let opening = self.client.open(request);
             match while_up(&self.engine, self.node, opening).await.and_then(|opened| opened) {
                 Ok(stream) => self.stream = Some(stream),

@@ -80,7 +80,7 @@ impl Planner {
             let is_different =
                 homes.iter().any(|home| self.differed.iter().any(|(differed, _)| *differed == home.home));
             if is_complete || !is_different || self.waits_left == 0 {
-                self.engine.coverage_counts.repeated(parts.len());
+                self.engine.coverage.counts.repeated(parts.len());
                 return (parts, is_complete);
             }
             self.waits_left -= 1;

@@ -3,8 +3,8 @@
 use super::engine::no_thread;
 use super::tombstone_reaper::Reaper;
 use crate::config::KvConfig;
+use crate::open_error::OpenError;
 use crate::partition::PartitionTable;
-use crate::start::OpenError;
 use ombak_runtime::Periodic;
 use ombak_stats::Stats;
 use std::sync::Arc;

@@ -2,14 +2,14 @@
 //! it, and what is stored.
 
 use super::conditional::Expectation;
-use super::engine::{Engine, refuse_consistent};
-use super::write_kind::WriteKind;
+use super::engine::Engine;
 use crate::coordination::put::{PutActions, PutCore, PutPlan};
 use crate::coordination::{effective_n, expiry};
 use crate::hooks::{ValueKind, unknown};
-use crate::interface::PutRequest;
 use crate::partition::Partition;
 use crate::replica::RequestReplicas;
+use crate::requests::PutRequest;
+use crate::routing::{Route, WriteKind};
 use bytes::Bytes;
 use ombak_ring::placement::Placement;
 use ombak_types::error::PrecommitReason;
@@ -68,7 +68,7 @@ impl Engine {
         request: &mut PutRequest,
         expectation: Option<&Expectation>,
     ) -> Result<CheckedPut<'a>, Error> {
-        refuse_consistent(props)?;
+        let route = Route::of(props)?;
         let (mut nodes, mut plan) = self.nodes_of_put(placement, props, key, request, expectation.is_some())?;
         if self.config.hooks.commit.is_none() {
             refuse_precommit(props)?;
@@ -77,7 +77,7 @@ impl Engine {
             filter.before_put(&request.bucket, key, props, &mut request.object)?;
         }
         let (values, operation) = self.operation(props, request)?;
-        let asked_kind = if values.is_some() { WriteKind::Coordinated } else { WriteKind::of(request, props)? };
+        let asked_kind = if values.is_some() { WriteKind::Coordinated } else { WriteKind::of(route, request)? };
         // Copies without a clock cannot tell which of two puts has seen the other.
         let is_conditional_write_once = expectation.is_some() && asked_kind == WriteKind::WriteOnce;
         let kind = if is_conditional_write_once { WriteKind::Coordinated } else { asked_kind };

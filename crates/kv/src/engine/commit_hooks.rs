@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, check_bucket, check_key};
 use crate::hooks::HookedKey;
-use crate::interface::PutRequest;
+use crate::requests::PutRequest;
 use ombak_types::props::Hook;
 use ombak_types::{Error, Object};
 use std::sync::Arc;

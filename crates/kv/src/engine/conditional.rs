@@ -4,13 +4,13 @@
 use super::engine::{Engine, storage_key};
 use super::placements::RequestPlacement;
 use super::replica::writes_are_fenced;
-use crate::conditional::{Admission, Answered, Ballot, MajorityRead, Outcome, Turn, is_expected, majority};
+use crate::conditional::{Admission, Answered, Ballot, MajorityRead, Outcome, QueuePlace, is_expected, majority};
 use crate::coordination::Replica;
 use crate::coordination::put::PutPlan;
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::interface::PutRequest;
 use crate::partition::{Access, Failure};
 use crate::replica::{PromiseReply, PromiseRequest, RequestReplicas};
+use crate::requests::PutRequest;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
@@ -76,9 +76,9 @@ pub(super) fn outbid() -> Error {
 
 impl Engine {
     /// Waits until this node coordinates no other conditional put of the key.
-    pub(crate) async fn turn_of(&self, request: &PutRequest) -> Turn<'_> {
+    pub(crate) async fn enter_queue(&self, request: &PutRequest) -> QueuePlace<'_> {
         let key = request.key.as_deref().unwrap_or_default();
-        self.turns.take(storage_key(&request.bucket, key).into()).await
+        self.conditional.queue.enter(storage_key(&request.bucket, key).into()).await
     }
 
     /// Reads a majority of the primaries for a conditional put that this node coordinates, and
@@ -94,7 +94,7 @@ impl Engine {
         let mut later_than = UnixMicros(0);
         for tried in 0..BALLOTS_MAX {
             let stamp = self.now().max(UnixMicros(later_than.0.saturating_add(1)));
-            let ballot = Ballot { stamp, operation: runtime.random_u64()? };
+            let ballot = Ballot { stamp, number: runtime.random_u64()? };
             let (read, outcome) = match self.ask_primaries(placement, request, &props, ballot, deadline).await? {
                 Asked::Told(read, outcome) => (read, outcome),
                 Asked::Outdated { by, known } => {
@@ -167,7 +167,7 @@ impl Engine {
     /// The answer of a primary; `None` if it has failed.
     fn note_promise(&self, owner: Replica, answer: Result<PromiseReply, Error>) -> Option<Answered> {
         let answered = answer.and_then(|PromiseReply { version, full, outdated, outbid, counter }| {
-            self.counters.note(owner.node, counter);
+            self.reaping.counters.note(owner.node, counter);
             let head = version.map(|stored| stored_object::decode(&stored.head, None)).transpose()?;
             Ok(Answered { head, full: full && outdated.is_none(), outbid })
         });
@@ -191,7 +191,7 @@ impl Engine {
     /// the ballot.
     pub(crate) fn promise_here(&self, request: &PromiseRequest, access: Access) -> Result<PromiseReply, Failure> {
         // The counter is taken before the copy is read, as for every read.
-        let counter = self.fences.counter();
+        let counter = self.reaping.fences.counter();
         let PromiseRequest { partition: home, n, ring, key, ballot, deadline: _ } = request;
         let partition = self.partitions.find(*home).map_err(Error::from)?;
         // A copy that is stored between the promise and the read would be seen by neither.
@@ -199,7 +199,7 @@ impl Engine {
         let version = partition.read_head(key, access)?;
         let full = self.may_accept(*home, *n, *ring);
         let outdated = self.outdated(*home, *ring).filter(|_| writes_are_fenced());
-        let newest = locked.local().and_then(Object::last_modified).max(Some(self.floors.of(*home)));
+        let newest = locked.local().and_then(Object::last_modified).max(Some(self.reaping.floors.of(*home)));
         let outbid = newest.filter(|&newest| newest >= ballot.stamp);
         let outbid = outbid.map_or_else(|| self.admit(*home, key, *ballot, access), |newest| Ok(Some(newest)))?;
         Ok(PromiseReply { version, full, outdated, outbid, counter })
@@ -215,12 +215,12 @@ impl Engine {
         access: Access,
     ) -> Result<Option<UnixMicros>, Failure> {
         loop {
-            match self.ballots.admit(home, key, ballot) {
+            match self.conditional.ballots.admit(home, key, ballot) {
                 Admission::Admitted => return Ok(None),
                 Admission::Outbid(by) => return Ok(Some(by)),
                 Admission::NeedsDisk if access == Access::Inline => return Err(Failure::WouldBlock),
                 Admission::NeedsDisk => {
-                    self.ballots.make_room(ballot).map_err(|why| {
+                    self.conditional.ballots.make_room(ballot).map_err(|why| {
                         // Nothing was promised or stored, so another node may do it.
                         let text = format!("what is promised to conditional puts cannot be saved: {why}");
                         Error::from(StoreFailure::new(StoreFailureKind::Busy, text))

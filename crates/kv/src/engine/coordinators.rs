@@ -1,9 +1,10 @@
 //! Which node coordinates a put.
 
-use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
+use super::engine::{Engine, check_bucket, check_key};
 use crate::coordination::effective_n;
-use crate::interface::{PutCondition, PutRequest};
 use crate::replica::{NodeCounter, RequestReplicas};
+use crate::requests::PutRequest;
+use crate::routing::{Route, asks_majority};
 use ombak_ring::placement::Placement;
 use ombak_types::{Error, NodeId};
 use smallvec::SmallVec;
@@ -33,12 +34,12 @@ impl Engine {
         check_key(key)?;
         let buckets = self.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
-        refuse_consistent(props)?;
+        Route::of(props)?;
         let n = effective_n(request.options.n_val, props)?;
         let home = placement.home(self.home_of(placement, &request.bucket, key, props));
         // Those of the other set could coordinate, too. They are not needed for that.
         let ring = home.in_force();
-        let is_conditional = request.options.condition != PutCondition::None;
+        let is_conditional = asks_majority(&request.options);
         if tried.is_empty() && !is_conditional {
             // The usual case. A node that owns a position has one, whoever else is up.
             let (owners, here) = (ring.owners_of(home.home(), n), self.identity.node_id);

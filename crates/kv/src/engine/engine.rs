@@ -1,29 +1,29 @@
 //! The state that all requests of a node share.
 
+use super::after_reply::AnsweredRequests;
 use super::background::Background;
-use super::operations::Operations;
+use super::coverage_state::CoverageState;
+use super::forwarded_puts::ForwardedPuts;
+use super::local_replica::LocalReplica;
 use super::placements::{Placements, RequestPlacement};
 use super::replica_memory::ReplicaMemory;
 use super::request_limiter::{ActiveRequest, NoPart, RequestLimiter};
-use super::rests::Rests;
 use super::sync_queue::SyncQueue;
 use super::tombstone_reaper::Reaper;
 use super::waking::Waking;
 use crate::buckets::BucketRegistry;
-use crate::conditional::{Ballots, Turns};
+use crate::conditional::{Ballots, ConditionalPuts};
 use crate::config::KvConfig;
-use crate::coverage::CoverageCounts;
 use crate::deliberate_faults::{BrokenRule, is_broken, to_put_in_force};
 use crate::hot::HotKeys;
 use crate::names::Vtags;
+use crate::open_error::OpenError;
 use crate::partition::{ActorSource, Partition, PartitionTable, WriteGate};
-use crate::reaping::{DueVersions, Fences, Floors, TakesTimes};
+use crate::reaping::{DueVersions, Floors, ReapingState};
 use crate::replica::{
-    ClassId, ConditionalClient, CoverageClient, KnownCounters, LocalReplica, NodeCounter, ReapingClient, ReplicaClient,
-    Target, Viewer,
+    ClassId, ConditionalClient, CoverageClient, NodeCounter, ReapingClient, ReplicaClient, Target, Viewer,
 };
 use crate::slow::SlowLog;
-use crate::start::OpenError;
 use crate::transfer::Transfers;
 use futures_util::future::{Either, select};
 use ombak_node_files::{Identity, NodeDirectory};
@@ -37,7 +37,7 @@ use ombak_types::{Bucket, BucketProps, Error, NodeId};
 use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 use xxhash_rust::xxh3::xxh3_64;
@@ -76,41 +76,21 @@ pub(crate) struct Engine {
     pub(crate) reaper: Arc<Reaper>,
     /// What does not lie where it belongs.
     pub(crate) transfers: Arc<Transfers>,
-    /// What this node refuses because it was read too early.
-    pub(crate) fences: Fences,
-    /// Tombstones and expired versions that wait for a round.
-    pub(crate) due: Arc<DueVersions>,
-    /// What is counted about listings and index queries over several nodes.
-    pub(crate) coverage_counts: CoverageCounts,
-    /// Whether tombstones lose their time before they are removed.
-    pub(crate) takes_times: TakesTimes,
-    /// The floors of time of buckets without siblings.
-    pub(crate) floors: Floors,
-    /// What this node has promised to conditional puts.
-    pub(super) ballots: Ballots,
-    /// The order of the conditional puts that this node coordinates.
-    pub(crate) turns: Turns,
-    /// Whether this node answers listings and index queries.
-    pub(crate) participates_in_coverage: AtomicBool,
-    /// Whether the rounds of reaping were started.
-    pub(crate) is_reaping: AtomicBool,
-    /// The counters of fences of the peers.
-    pub(crate) counters: KnownCounters,
+    /// What is known of the removal of tombstones and expired versions in a cluster.
+    pub(crate) reaping: ReapingState,
+    /// The part of this node in listings and index queries.
+    pub(crate) coverage: CoverageState,
+    /// What this node has promised to conditional puts, and their order.
+    pub(super) conditional: ConditionalPuts,
     /// Numbers of the puts that other nodes have forwarded to this one lately.
-    pub(crate) operations: Operations,
+    pub(crate) forwarded_puts: ForwardedPuts,
     /// Bounds the large versions that travel between nodes.
     pub(crate) replica_memory: ReplicaMemory,
-    /// Bytes of the versions that puts hold for replicas which have not answered.
-    pub(super) put_run_bytes: AtomicU64,
-    /// Number of reads whose client was answered and that still repair replicas.
-    pub(super) repairing_reads: AtomicUsize,
-    /// What is left of requests whose clients were answered.
-    pub(super) rests: Rests,
+    /// The requests whose clients were answered.
+    pub(super) answered: AnsweredRequests,
     /// Whether this node goes on after a pause.
     pub(crate) waking: Waking,
     limiter: RequestLimiter,
-    /// How many listings and queries have begun, and the number of the latest.
-    listings_begun: AtomicU64,
     background: Background,
     pub(crate) identity: Identity,
     /// The directory, which stays locked.
@@ -172,18 +152,16 @@ impl Engine {
             vtags,
             syncs: SyncQueue::new(partitions.ring_size()),
             limiter: RequestLimiter::new(config.requests_max),
-            listings_begun: AtomicU64::new(0),
             replica_memory: ReplicaMemory::new(config.replica_memory_bytes),
-            participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
+            coverage: CoverageState::new(config.participates_in_coverage),
+            reaping: ReapingState::new(floors, due, &config, identity.boot),
+            conditional: ConditionalPuts::new(ballots),
             waking: Waking::new(config.runtime.now()),
-            takes_times: TakesTimes::new(config.hooks.reaping_gate.is_some()),
             hot: HotKeys::new(config.runtime.now()),
             slow,
             config,
             placements: Placements::new(Placement::of_ring(Arc::new(ring))),
-            put_run_bytes: AtomicU64::new(0),
-            repairing_reads: AtomicUsize::new(0),
-            rests: Rests::default(),
+            answered: AnsweredRequests::default(),
             buckets,
             stats,
             partitions,
@@ -193,15 +171,7 @@ impl Engine {
             fold_pool,
             reaper,
             transfers,
-            fences: Fences::new(identity.boot),
-            due,
-            coverage_counts: CoverageCounts::default(),
-            floors,
-            ballots,
-            turns: Turns::default(),
-            is_reaping: AtomicBool::new(false),
-            counters: KnownCounters::default(),
-            operations: Operations::default(),
+            forwarded_puts: ForwardedPuts::default(),
             background,
             identity,
             directory,
@@ -220,7 +190,7 @@ impl Engine {
 
     /// The tenant that a listing or query is, with a number of its own within its group.
     pub(crate) fn listing_tenant(&self, group: u64) -> Tenant {
-        Tenant { group, member: self.listings_begun.fetch_add(1, Ordering::Relaxed) }
+        Tenant { group, member: self.coverage.begun.fetch_add(1, Ordering::Relaxed) }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -326,10 +296,22 @@ impl Engine {
         self.placements.set(placement.clone());
         self.transfers.placement_is_in_force(&placement, here, &self.partitions, &ns);
         if is_alone {
-            self.due.clear();
+            self.reaping.due.clear();
             self.reaper.set_alone(true);
         }
         Ok(())
+    }
+
+    /// The version of a home that this node knows. An answer about a class is right for this
+    /// version only; steps of other homes do not touch it.
+    pub(crate) fn home_version(&self, home: u32) -> RingVersion {
+        self.placement().home(home).version()
+    }
+
+    /// Whether a message that was stamped with this version of a placement is about the home as
+    /// this node knows it: the home has not changed since, and this node is not behind the sender.
+    pub(crate) fn agrees_on_home(&self, placement: &Placement, home: u32, stamp: RingVersion) -> bool {
+        placement.home(home).version() <= stamp && stamp <= placement.version()
     }
 
     /// Whether this node owns everything, and nothing moves.
@@ -398,7 +380,7 @@ impl Engine {
             let missed_here = self.transfers.owed.has_owed(ClassId { partition: home, n }, node);
             return ReplicaState { missed_writes: state.missed_writes || missed_here, ..state };
         }
-        let participates = self.participates_in_coverage.load(Ordering::SeqCst);
+        let participates = self.coverage.participates.load(Ordering::SeqCst);
         ReplicaState { is_up: true, participates, is_full: self.is_full(home, n), ..state }
     }
 
@@ -413,14 +395,14 @@ impl Engine {
     /// A replica of a request that begins now.
     pub(crate) fn target(self: &Arc<Self>, node: NodeId) -> Target {
         let is_here = node == self.identity.node_id;
-        let noted = if is_here { Some(self.fences.counter()) } else { self.counter_of(node) };
+        let noted = if is_here { Some(self.reaping.fences.counter()) } else { self.counter_of(node) };
         let client = if is_here { None } else { Some(self.config.peers.replica(node)) };
         Target { node, client, noted }
     }
 
     /// The last counter of fences that another node has told.
     pub(crate) fn counter_of(&self, node: NodeId) -> Option<NodeCounter> {
-        self.counters.of(node).or_else(|| self.config.peers.first_counter(node))
+        self.reaping.counters.of(node).or_else(|| self.config.peers.first_counter(node))
     }
 
     /// Whether this node is a primary of a class: it owns a position, whoever is up.
@@ -523,13 +505,4 @@ pub(crate) fn check_key(key: &[u8]) -> Result<(), Error> {
         1..=KEY_BYTES_MAX => Ok(()),
         _ => Err(Error::KeyTooLarge),
     }
-}
-
-/// The error for an operation on a strongly consistent bucket; Ombak has no such operations yet.
-/// The word is Riak's answer when no ensemble is available (docs/riak/semantics.md §9).
-pub(super) fn refuse_consistent(props: &BucketProps) -> Result<(), Error> {
-    if props.consistent {
-        return Err(Error::Unsupported("unavailable".into()));
-    }
-    Ok(())
 }

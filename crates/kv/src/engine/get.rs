@@ -4,15 +4,16 @@
 //! coordinator handles all other reads: on the caller's thread over the only replica, or over the
 //! replicas of several nodes (`get_run`). A property test shows that all ways give the same answer.
 
-use super::engine::{Engine, check_bucket, check_key, refuse_consistent, storage_key};
+use super::engine::{Engine, check_bucket, check_key, storage_key};
 use super::get_run::{GetRun, ReadKey, Said};
 use super::placements::RequestPlacement;
 use crate::coordination::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan, reply_with};
 use crate::coordination::{Replica, effective_n};
 use crate::hooks::ValueKind;
-use crate::interface::{GetOptions, GetReply, GetRequest, Read};
 use crate::partition::{Access, Failure, Partition};
 use crate::replica::{RequestReplicas, StoreKind};
+use crate::requests::{GetOptions, GetReply, GetRequest, Read};
+use crate::routing::Route;
 use crate::slow::{Spent, micros_between};
 use bytes::Bytes;
 use ombak_ring::placement::Placement;
@@ -104,7 +105,7 @@ impl Engine {
     pub(crate) fn read_here(&self, bucket: &Bucket, key: &Bytes) -> Result<Option<GetReply>, Error> {
         let buckets = self.buckets.snapshot();
         let props = buckets.props(bucket)?;
-        refuse_consistent(props)?;
+        Route::of(props)?;
         let placement = self.placement();
         let home = self.home_of(&placement, bucket, key, props);
         if !placement.home(home).replica_set(props.n_val).contains(&self.identity.node_id) {
@@ -148,7 +149,7 @@ impl Engine {
         request: &GetRequest,
         props: &BucketProps,
     ) -> Result<(GetPlan, RequestReplicas, u32), Error> {
-        refuse_consistent(props)?;
+        Route::of(props)?;
         let n = effective_n(request.options.n_val, props)?;
         let home = self.home_of(placement, &request.bucket, &request.key, props);
         let sloppy = request.options.sloppy_quorum;

@@ -4,18 +4,18 @@
 //! After the client is answered, the run goes on by itself for a short while: the answers that
 //! still come feed read repair.
 
+use super::after_reply::{AfterReply, Look};
 use super::engine::Engine;
 use super::pending::Pending;
 use super::placements::RequestPlacement;
-use super::rests::{Look, Rest};
 use super::stored_form::StoredForm;
 use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, Lack};
-use crate::interface::GetReply;
 use crate::partition::{digest as digest_of, is_tombstone};
 use crate::replica::{
     Begun, NodeCounter, ReadReply, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome,
     StoreReply, Target,
 };
+use crate::requests::GetReply;
 use crate::slow::{Spent, micros_between};
 use bytes::Bytes;
 use ombak_ring::RingVersion;
@@ -47,13 +47,13 @@ impl RepairingRead {
     fn begin(engine: &Arc<Engine>) -> Option<Self> {
         // The guard counts from here on, also if it is dropped at once.
         let guard = Self(engine.clone());
-        (engine.repairing_reads.fetch_add(1, Ordering::SeqCst) < REPAIRING_READS_MAX).then_some(guard)
+        (engine.answered.repairing_reads.fetch_add(1, Ordering::SeqCst) < REPAIRING_READS_MAX).then_some(guard)
     }
 }
 
 impl Drop for RepairingRead {
     fn drop(&mut self) {
-        self.0.repairing_reads.fetch_sub(1, Ordering::SeqCst);
+        self.0.answered.repairing_reads.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -193,7 +193,7 @@ impl GetRun {
         let wait_until = runtime.now() + STRAGGLERS_WAIT;
         self.deadline = Some(self.deadline.map_or(wait_until, |deadline| deadline.min(wait_until)));
         self.timer = None;
-        engine.rests.add(runtime, self);
+        engine.answered.waiting.add(runtime, self);
     }
 
     async fn run_to_end(&mut self) {
@@ -386,7 +386,7 @@ impl GetRun {
 
     /// Notes the counter of fences that a replica has told.
     fn note(&self, replica: usize, told: NodeCounter) {
-        self.engine.counters.note(self.targets[replica].node, told);
+        self.engine.reaping.counters.note(self.targets[replica].node, told);
     }
 
     /// Riak's limits of read repair: none beyond one number of active requests, a share of them
@@ -458,7 +458,7 @@ impl GetRun {
     }
 }
 
-impl Rest for GetRun {
+impl AfterReply for GetRun {
     fn look(&mut self, cx: &mut Context<'_>) -> Look {
         let questions = self.questions.len();
         loop {

@@ -8,6 +8,7 @@
 //! What it is not: it has no rules of its own. `coordination` defines how much an answer counts;
 //! `partition` defines what a write does to a key.
 
+mod after_reply;
 mod background;
 mod checked_put;
 mod commit_hooks;
@@ -15,12 +16,16 @@ mod conditional;
 mod coordinators;
 mod counted_entries;
 mod counted_merge;
+mod coverage_state;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod engine;
+mod forwarded_puts;
 mod get;
 mod get_run;
+mod hidden_values;
 mod kind_counts;
-mod operations;
+mod kv;
+mod local_replica;
 mod outdated_put;
 mod pending;
 mod placements;
@@ -30,21 +35,21 @@ mod put_run;
 mod replica;
 mod replica_memory;
 mod request_limiter;
-mod rests;
 mod stored_form;
 mod sync_queue;
 mod tombstone_reaper;
 mod waking;
-mod write_kind;
 
 pub(crate) use conditional::Expectation;
 pub(crate) use coordinators::NextCoordinator;
 pub(crate) use engine::{Engine, check_bucket, check_key};
+pub use kv::Kv;
+pub use local_replica::LocalReplica;
 pub(crate) use placements::RequestPlacement;
 pub(crate) use put_progress::PutProgress;
 pub(crate) use put_run::check_room;
-pub(crate) use replica::{Taken, writes_are_fenced};
+pub(crate) use replica::Taken;
+pub(crate) use replica_memory::LeasedMemory;
 pub use replica_memory::ReplicaMemoryStatus;
-pub(crate) use replica_memory::{LeasedMemory, UNCOUNTED_BYTES_MAX};
 pub use request_limiter::NoPart;
 pub use waking::PauseNumber;

@@ -8,12 +8,12 @@ use super::placements::RequestPlacement;
 use super::put_progress::PutProgress;
 use super::put_run::{Others, Version};
 use super::stored_form::StoredForm;
-use super::write_kind::WriteKind;
 use crate::coordination::expiry;
 use crate::hooks::{HookedKey, ValueKind, show_values};
-use crate::interface::{PutCondition, PutOptions, PutRequest};
 use crate::partition::{Access, Deadline, Failure, Locked, Partition, WriteRules, Written};
 use crate::replica::StoreKind;
+use crate::requests::{PutCondition, PutOptions, PutRequest};
+use crate::routing::WriteKind;
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_types::props::SyncOnWrite;
@@ -120,7 +120,8 @@ impl Engine {
     /// The time that the value gets.
     fn stamp(&self, put: &CheckedPut<'_>, expectation: Option<&Expectation>) -> UnixMicros {
         // What a removal left behind must not be later than what is written now.
-        let floor = if put.props.is_newest_only() { self.floors.of(put.nodes.home).0.saturating_add(1) } else { 0 };
+        let floor =
+            if put.props.is_newest_only() { self.reaping.floors.of(put.nodes.home).0.saturating_add(1) } else { 0 };
         expectation.map_or(put.now.max(UnixMicros(floor)), |expectation| expectation.stamp(put.now))
     }
 

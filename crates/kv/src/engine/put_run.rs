@@ -1,10 +1,10 @@
 //! Runs the rest of a write, after this node has stored its copy, over the replicas of other nodes.
 
+use super::after_reply::{AfterReply, Look};
 use super::engine::Engine;
 use super::outdated_put::Learning;
 use super::pending::Pending;
 use super::placements::RequestPlacement;
-use super::rests::{Look, Rest};
 use super::stored_form::StoredForm;
 use crate::conditional::Ballot;
 use crate::coordination::get::Ask;
@@ -48,20 +48,20 @@ impl HeldBytes {
     }
 
     fn count(engine: &Arc<Engine>, bytes: u64) -> Self {
-        engine.put_run_bytes.fetch_add(bytes, Ordering::SeqCst);
+        engine.answered.put_bytes.fetch_add(bytes, Ordering::SeqCst);
         Self { engine: engine.clone(), bytes }
     }
 }
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        self.engine.put_run_bytes.fetch_sub(self.bytes, Ordering::SeqCst);
+        self.engine.answered.put_bytes.fetch_sub(self.bytes, Ordering::SeqCst);
     }
 }
 
 /// Refuses a put while the runs of earlier ones hold too much.
 pub(crate) fn check_room(engine: &Engine) -> Result<(), Error> {
-    let held = engine.put_run_bytes.load(Ordering::SeqCst);
+    let held = engine.answered.put_bytes.load(Ordering::SeqCst);
     if held > HELD_BYTES_MAX { Err(Error::Overload) } else { Ok(()) }
 }
 
@@ -220,7 +220,7 @@ impl Future for AwaitedPut {
         let (reply, run) = (reply.take(), place.take());
         if let Some(run) = run.filter(|run| !run.is_done) {
             let engine = run.engine.clone();
-            engine.rests.add(&engine.config.runtime, run);
+            engine.answered.waiting.add(&engine.config.runtime, run);
         }
         Poll::Ready((reply.unwrap_or(Err(Error::Timeout)), spent))
     }
@@ -346,7 +346,7 @@ impl PutRun {
             Err(error) => return Some(PutEvent::Failed { replica, error }),
         };
         let node = self.others.replicas.list[replica].node;
-        self.engine.counters.note(node, reply.counter);
+        self.engine.reaping.counters.note(node, reply.counter);
         Some(match reply.outcome {
             StoreOutcome::Stored { .. } => {
                 self.note_stored(node);
@@ -413,7 +413,7 @@ impl PutRun {
     }
 }
 
-impl Rest for PutRun {
+impl AfterReply for PutRun {
     fn look(&mut self, cx: &mut Context<'_>) -> Look {
         while !self.is_done {
             let Poll::Ready(event) = self.poll_event(cx) else { return Look::Waits };

@@ -31,7 +31,7 @@ impl Engine {
     pub(crate) fn read_replica(&self, read: &ReplicaRead, access: Access) -> Result<ReadReply, Failure> {
         // The counter is taken before the copy is read: a fence that is raised meanwhile is not
         // known to whoever gets the copy.
-        let counter = self.fences.counter();
+        let counter = self.reaping.fences.counter();
         let partition = self.partitions.find(read.partition).map_err(ombak_types::Error::from)?;
         let version = match read.ask {
             Ask::Head => partition.read_head(&read.key, access),
@@ -100,7 +100,7 @@ impl Engine {
         };
         let _counted = self.transfers.begin_copy(&partition, store.n, &store.key)?;
         // Checked under the key's lock, which is held until the version is stored.
-        let is_admitted = self.fences.admit((store.partition, store.n), &store.key, store.noted);
+        let is_admitted = self.reaping.fences.admit((store.partition, store.n), &store.key, store.noted);
         if !is_admitted && !is_broken(BrokenRule::CopiesAreFenced) {
             return Ok(Taken::Fenced);
         }

@@ -8,7 +8,7 @@
 //! What it is not: small versions are not counted, because the number of requests bounds them. The
 //! requests and answers of clients have a budget of their own.
 
-use crate::interface::MemoryReservation;
+use crate::requests::MemoryReservation;
 use bytes::Bytes;
 use ombak_types::Error;
 use std::future::{Future, ready};

@@ -1,6 +1,6 @@
 //! What a request takes: memory that it reserves, and time.
 
-use super::memory_reservation::MemoryReservation;
+use crate::requests::MemoryReservation;
 use crate::slow::Spent;
 
 /// The costs of one request.

@@ -1,44 +1,10 @@
 //! Whether a node holds anything, for changes that only an empty cluster survives: which nodes own
 //! the partitions, and how many copies the keys of a bucket have.
 
-use super::kv::Kv;
+use crate::engine::Kv;
+use crate::requests::Holdings;
 use ombak_storage::{Detail, Scope};
-use ombak_types::names::encode_bucket_prefix;
-use ombak_types::{Bucket, Error};
-
-/// Where to look for objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holdings {
-    /// Everywhere.
-    Everything,
-    /// In one bucket type.
-    Type(bytes::Bytes),
-    /// In one bucket.
-    Bucket(Bucket),
-}
-
-impl Holdings {
-    /// What the storage keys begin with.
-    fn prefix(&self) -> Vec<u8> {
-        match self {
-            Self::Everything => Vec::new(),
-            Self::Type(name) => {
-                let mut prefix = bucket_prefix(&Bucket::typed(name.clone(), bytes::Bytes::new()));
-                // The length of the bucket's name comes after that of the type.
-                prefix.truncate(prefix.len() - 2);
-                prefix
-            }
-            Self::Bucket(bucket) => bucket_prefix(bucket),
-        }
-    }
-}
-
-/// What the storage keys of a bucket begin with.
-pub(super) fn bucket_prefix(bucket: &Bucket) -> Vec<u8> {
-    let mut prefix = Vec::new();
-    encode_bucket_prefix(bucket, &mut prefix);
-    prefix
-}
+use ombak_types::Error;
 
 impl Kv {
     /// Holds back the writes of clients. When this returns, each write that began before has ended,

@@ -1,8 +1,8 @@
 //! What a node is busy with, for an operator who looks at it now.
 
-use super::kv::Kv;
+use crate::engine::Kv;
 use crate::hot::HotReport;
-use crate::slow::Operation;
+use crate::slow::RequestKind;
 use ombak_stats::Summary;
 
 /// Requests since the start of the node.
@@ -50,7 +50,7 @@ impl Kv {
         let times = |name: &str| {
             histograms.iter().find(|(is, _)| *is == name).map_or_else(Summary::default, |(_, h)| h.last_minute())
         };
-        let slow = Operation::ALL.into_iter().map(|operation| self.engine.slow.count(operation)).sum();
+        let slow = RequestKind::ALL.into_iter().map(|kind| self.engine.slow.count(kind)).sum();
         TopOfNode {
             counts: RequestCounts {
                 gets: total("node_gets"),

@@ -1,7 +1,6 @@
 //! Imports objects that another store has acknowledged, a Riak node for instance.
 
-use super::kv::Kv;
-use crate::engine::{check_bucket, check_key};
+use crate::engine::{Kv, check_bucket, check_key};
 use crate::partition::{Access, Deadline, Failure, WriteRules};
 use ombak_types::names::encode_storage_key;
 use ombak_types::{Bucket, Error, Object, StoreFailure};

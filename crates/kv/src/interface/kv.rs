@@ -1,18 +1,20 @@
 //! The interface of the engine: reads, writes and deletes of one key.
 
 use super::costs::Costs;
-use super::emptiness::bucket_prefix;
-use super::memory_reservation::{MemoryReservation, READ_WITHOUT_RESERVATION_BYTES_MAX, UncountedMemory};
-use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PutCondition, PutReply, PutRequest, Read};
 use crate::config::KvConfig;
 use crate::coordination::Refusal;
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::engine::{Engine, Expectation, LeasedMemory, PutProgress, RequestPlacement, check_bucket, check_room};
+use crate::engine::{Engine, Expectation, Kv, LeasedMemory, PutProgress, RequestPlacement, check_bucket, check_room};
 use crate::names::key_text;
+use crate::open_error::OpenError;
 use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure, Partition, WritePass};
 use crate::replica::{ForwardedPut, PutFailure};
-use crate::slow::{JobTimes, Operation, SlowRequest, Spent, micros_between};
-use crate::start::OpenError;
+use crate::requests::{
+    DeleteReply, DeleteRequest, GetReply, GetRequest, MemoryReservation, PutReply, PutRequest,
+    READ_WITHOUT_RESERVATION_BYTES_MAX, Read, UncountedMemory, bucket_prefix,
+};
+use crate::routing::asks_majority;
+use crate::slow::{JobTimes, RequestKind, SlowRequest, Spent, micros_between};
 use bytes::Bytes;
 use ombak_runtime::{Pool, PoolError, Runtime, within};
 use ombak_types::time::UnixMicros;
@@ -22,16 +24,6 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The engine of one node. Cheap to clone: clones share everything.
-///
-/// On a node that is alone, `get`, `put` and `delete` complete without suspending when the data
-/// that they need is in memory or in the page cache, so network threads may call them directly.
-/// Otherwise they wait for an I/O thread; that needs a tokio runtime with time enabled.
-#[derive(Clone)]
-pub struct Kv {
-    pub(crate) engine: Arc<Engine>,
-}
 
 /// Largest value of a put, in bytes, that is written on the thread that received the request:
 /// copying and checking a larger value takes too long there.
@@ -208,7 +200,7 @@ impl Kv {
         if let Some((bucket, key)) = &named
             && self.engine.slow.is_slow(took_us)
         {
-            let kind = if operation.is_some() { Operation::Update } else { Operation::Put };
+            let kind = if operation.is_some() { RequestKind::Update } else { RequestKind::Put };
             self.note_slow_write(kind, (bucket, key), took_us, done.as_ref().err(), costs.spent);
         }
         let mut reply = done.inspect_err(|_| self.engine.hot.write_failed())?;
@@ -274,15 +266,15 @@ impl Kv {
             // The read did not leave its thread.
             spent.store_us = took_us;
         }
-        let operation = if request.options.as_stored { Operation::Fetch } else { Operation::Get };
+        let kind = if request.options.as_stored { RequestKind::Fetch } else { RequestKind::Get };
         let (bucket, key) = (&request.bucket, &request.key);
-        self.engine.slow.note(&SlowRequest { operation, bucket, key, took_us, spent, result });
+        self.engine.slow.note(&SlowRequest { kind, bucket, key, took_us, spent, result });
     }
 
     #[cold]
     fn note_slow_write(
         &self,
-        operation: Operation,
+        kind: RequestKind,
         (bucket, key): (&Bucket, &Bytes),
         took_us: u64,
         error: Option<&Error>,
@@ -292,7 +284,7 @@ impl Kv {
             Some(error) => error,
             None => &"ok",
         };
-        self.engine.slow.note(&SlowRequest { operation, bucket, key, took_us, spent, result });
+        self.engine.slow.note(&SlowRequest { kind, bucket, key, took_us, spent, result });
     }
 
     /// Reserves memory for a large version, which may wait.
@@ -307,7 +299,7 @@ impl Kv {
     pub(crate) async fn coordinate_here(&self, put: ForwardedPut) -> Result<PutReply, PutFailure> {
         let _pass = self.engine.enter().map_err(PutFailure::Refused)?;
         check_room(&self.engine).map_err(PutFailure::Refused)?;
-        if !self.engine.operations.begin(put.operation) {
+        if !self.engine.forwarded_puts.begin(put.number) {
             // What became of the first copy of this request is told in the answer to that one.
             return Err(PutFailure::Ended(Error::Timeout));
         }
@@ -353,15 +345,15 @@ impl Kv {
         }
         let (stats, began) = (&self.engine.stats, self.now());
         let before_us = costs.spent.beside_store_us();
-        let mut turn = None;
-        let expectation = if request.options.condition == PutCondition::None || self.engine.is_alone_in(&placement) {
+        let mut place = None;
+        let expectation = if !asks_majority(&request.options) || self.engine.is_alone_in(&placement) {
             None
         } else {
-            let of_key = Box::pin(within(self.runtime(), begin_by.at(), self.engine.turn_of(&request)));
+            let of_key = Box::pin(within(self.runtime(), begin_by.at(), self.engine.enter_queue(&request)));
             let of_key = of_key.await;
             let has_turn_at = self.now();
             costs.spent.waiting_us += micros_between(began, has_turn_at);
-            turn = Some(of_key.map_err(|_| PutFailure::Refused(Error::Timeout))?);
+            place = Some(of_key.map_err(|_| PutFailure::Refused(Error::Timeout))?);
             let read = Box::pin(self.engine.read_majority(&mut placement, &request, begin_by.at())).await;
             costs.spent.replicas_us += self.micros_since(has_turn_at);
             Some(Arc::new(read.map_err(PutFailure::Refused)?))
@@ -387,7 +379,7 @@ impl Kv {
         }
         let reply = progress.finish(&self.engine, deadline.at(), &mut costs.spent).await;
         let reply = reply.map_err(PutFailure::Ended)?;
-        drop(turn);
+        drop(place);
         if let Some(after) = after {
             self.engine.run_post_commit(*after);
         }
@@ -514,7 +506,7 @@ impl Kv {
         if let Some((bucket, key)) = &named {
             let took_us = self.micros_since(began);
             if self.engine.slow.is_slow(took_us) {
-                self.note_slow_write(Operation::Delete, (bucket, key), took_us, done.as_ref().err(), costs.spent);
+                self.note_slow_write(RequestKind::Delete, (bucket, key), took_us, done.as_ref().err(), costs.spent);
             }
         }
         // What is refused because too much runs is counted elsewhere.

@@ -1,30 +1,25 @@
-//! What the rest of the program sees of the engine: [`Kv`], its requests and replies, and the
-//! import of objects.
+//! What the rest of the program does with the engine: the methods of [`Kv`](crate::Kv), the import
+//! of objects, and what this node answers to other nodes.
+//!
+//! What it is not: requests and replies are in `requests`. The work that brings copies back to
+//! where they belong adds its own methods to `Kv` (`repair`).
 
 mod costs;
 mod emptiness;
 mod hot;
 mod import;
 mod kv;
-mod memory_reservation;
+mod local_replica;
 mod node_view;
 mod partitions;
 mod put_in_cluster;
 mod queries;
-mod requests;
 mod shares;
 mod slow;
 mod waking;
 
-pub use emptiness::Holdings;
 pub use hot::{RequestCounts, TopOfNode};
 pub use import::{ImportOutcome, Importer};
-pub use kv::Kv;
-pub use memory_reservation::MemoryReservation;
 pub use node_view::Health;
-pub use requests::{
-    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
-    PutRequest, Read,
-};
 pub use shares::Share;
 pub use slow::EndedJob;

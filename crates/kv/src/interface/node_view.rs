@@ -1,12 +1,11 @@
 //! What the rest of the program sees of the node that the engine runs: its properties, its
 //! identity, its stores and its health.
 
-use super::kv::Kv;
-use super::requests::PreflistItem;
 use crate::buckets::BucketRegistry;
-use crate::engine::{NoPart, ReplicaMemoryStatus, check_bucket, check_key};
-use crate::reaping::Driver;
-use crate::replica::{LocalReplica, NodeCounter};
+use crate::engine::{Kv, LocalReplica, NoPart, ReplicaMemoryStatus, check_bucket, check_key};
+use crate::repair::Driver;
+use crate::replica::NodeCounter;
+use crate::requests::PreflistItem;
 use bytes::Bytes;
 use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::placement::Placement;
@@ -62,7 +61,7 @@ impl Kv {
 
     /// Whether this node answers listings and index queries.
     pub fn participates_in_coverage(&self) -> bool {
-        self.engine.participates_in_coverage.load(Ordering::SeqCst)
+        self.engine.coverage.participates.load(Ordering::SeqCst)
     }
 
     /// What the large versions that travel between nodes take.
@@ -78,7 +77,7 @@ impl Kv {
     /// Changes whether this node answers listings and index queries, for those that begin from now
     /// on. Other nodes hear of it as they hear of the rest of the node's state.
     pub fn set_participates_in_coverage(&self, participates: bool) {
-        self.engine.participates_in_coverage.store(participates, Ordering::SeqCst);
+        self.engine.coverage.participates.store(participates, Ordering::SeqCst);
     }
 
     /// Bucket types and bucket properties.
@@ -94,11 +93,11 @@ impl Kv {
     /// What this node counts about the other nodes of its cluster, and about its work for them.
     pub fn cluster_figures(&self) -> ClusterFigures {
         let engine = &self.engine;
-        let waiting = (engine.reaper.waiting().versions + engine.due.count()) as u64;
+        let waiting = (engine.reaper.waiting().versions + engine.reaping.due.count()) as u64;
         ClusterFigures {
             transfers: self.transfer_figures(),
-            reaping: engine.due.counts.figures(waiting),
-            coverage: engine.coverage_counts.figures(),
+            reaping: engine.reaping.due.counts.figures(waiting),
+            coverage: engine.coverage.counts.figures(),
             ..engine.config.peers.figures()
         }
     }
@@ -200,26 +199,26 @@ impl Kv {
     /// Starts the rounds that remove tombstones and expired versions in a cluster, once. They run
     /// beside the requests until the engine is closed. Called where the runtime can spawn tasks.
     pub fn start_reaping(&self) {
-        if !self.engine.is_reaping.swap(true, Ordering::SeqCst) {
-            let driver = Driver::new(self.engine.due.clone());
+        if !self.engine.reaping.is_started.swap(true, Ordering::SeqCst) {
+            let driver = Driver::new(self.engine.reaping.due.clone());
             self.engine.config.runtime.spawn(Box::pin(driver.run(Arc::downgrade(&self.engine))));
         }
     }
 
     /// Number of tombstones and expired versions whose time has come and that wait for a round.
     pub fn versions_to_reap(&self) -> usize {
-        self.engine.due.count()
+        self.engine.reaping.due.count()
     }
 
     /// The counter of fences of this node. It is told when a connection begins
     /// (docs/design/replication.md §6).
     pub fn counter(&self) -> NodeCounter {
-        self.engine.fences.counter()
+        self.engine.reaping.fences.counter()
     }
 
     /// Notes the counter that a peer has told at the beginning of a connection.
     pub fn note_counter(&self, node: NodeId, counter: NodeCounter) {
-        self.engine.counters.note(node, counter);
+        self.engine.reaping.counters.note(node, counter);
     }
 
     /// The name of this node.

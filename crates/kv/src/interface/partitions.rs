@@ -1,7 +1,7 @@
 //! The partitions that a node has open. A ring change opens, closes and drops them while requests
 //! run.
 
-use super::kv::Kv;
+use crate::engine::Kv;
 use ombak_storage::StorageError;
 
 impl Kv {

@@ -1,13 +1,13 @@
 //! A put on a node of a cluster: finds a node that coordinates it.
 
 use super::costs::Costs;
-use super::kv::Kv;
-use super::requests::{GetOptions, GetReply, GetRequest, PutCondition, PutReply, PutRequest};
 use crate::config::WithoutMajority;
 use crate::coordination::Refusal;
-use crate::engine::{NextCoordinator, check_room};
+use crate::engine::{Kv, NextCoordinator, check_room};
 use crate::partition::Deadline;
 use crate::replica::{ForwardedPut, PutFailure};
+use crate::requests::{GetOptions, GetReply, GetRequest, PutCondition, PutReply, PutRequest};
+use crate::routing::asks_majority;
 use crate::slow::Spent;
 use ombak_runtime::{RuntimeExt, within};
 use ombak_types::{Error, NodeId, StoreFailureKind};
@@ -49,7 +49,7 @@ impl Kv {
         deadline: Deadline<'_>,
         costs: &mut Costs<'_>,
     ) -> Result<PutReply, PutFailure> {
-        let mut operation = None;
+        let mut known_number = None;
         let mut tried: SmallVec<[NodeId; 4]> = SmallVec::new();
         let mut first_refusal = None;
         while tried.len() < TRIES_MAX {
@@ -68,13 +68,13 @@ impl Kv {
                 // The other node coordinates by its own placement.
                 drop(placement);
                 // All nodes that are asked get the same number. A put of this node needs none.
-                let number = match operation {
+                let number = match known_number {
                     Some(number) => number,
                     None => self.runtime().random_u64().map_err(|e| PutFailure::Refused(e.into()))?,
                 };
-                operation = Some(number);
+                known_number = Some(number);
                 let request = request.clone();
-                let put = ForwardedPut { operation: number, request, begin_by, deadline: deadline.at() };
+                let put = ForwardedPut { number, request, begin_by, deadline: deadline.at() };
                 let forwarded_at = self.now();
                 let done = Box::pin(self.forward(node, put, deadline)).await;
                 costs.spent.forwarded_us += self.micros_since(forwarded_at);
@@ -143,5 +143,5 @@ fn is_unreachable(error: &Error) -> bool {
 fn is_without_majority(failure: &PutFailure, request: &PutRequest) -> bool {
     let is_refused =
         matches!(failure, PutFailure::Refused(Error::QuorumUnsatisfied { option: "pw", .. } | Error::AllNodesDown));
-    is_refused && request.options.condition != PutCondition::None
+    is_refused && asks_majority(&request.options)
 }

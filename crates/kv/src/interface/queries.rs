@@ -1,12 +1,12 @@
 //! Listings and index queries of the engine.
 
-use super::kv::Kv;
 use crate::coverage::{EntriesRun, Planner, list_buckets, list_keys};
-use crate::engine::check_bucket;
+use crate::engine::{Kv, check_bucket};
 use crate::listing::{ListWalk, Listing, Walk};
 use crate::partition::Partition;
-use crate::query::{IndexQuery, Matches, QueryResults, QueryWalk, SharedWalk};
-use crate::slow::{Course, Operation};
+use crate::query::{Matches, QueryResults, QueryWalk, SharedWalk};
+use crate::requests::IndexQuery;
+use crate::slow::{Course, RequestKind};
 use bytes::Bytes;
 use ombak_types::{Bucket, Error};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Kv {
     pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
         check_bucket(bucket)?;
         let n = self.engine.buckets.props(bucket)?.n_val;
-        let course = Course::begin(Operation::ListKeys, bucket.clone(), Bytes::new(), self.now());
+        let course = Course::begin(RequestKind::ListKeys, bucket.clone(), Bytes::new(), self.now());
         self.list(timeout, course, || {
             let Some(planner) = self.planner(timeout)? else {
                 return Ok(Walk::Local(ListWalk::over_keys(self.all_partitions(), bucket, self.engine.now())));
@@ -35,7 +35,7 @@ impl Kv {
         }
         self.engine.buckets.type_map(bucket_type)?;
         let of_type = Bucket { bucket_type: bucket_type.clone(), name: Bytes::new() };
-        let course = Course::begin(Operation::ListBuckets, of_type, Bytes::new(), self.now());
+        let course = Course::begin(RequestKind::ListBuckets, of_type, Bytes::new(), self.now());
         self.list(timeout, course, || {
             let Some(planner) = self.planner(timeout)? else {
                 let partitions = self.all_partitions();

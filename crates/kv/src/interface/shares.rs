@@ -3,9 +3,8 @@
 //! A caller that has much to read from the objects of a bucket divides the work among the replicas,
 //! and each reads its own copies. [`Kv::share`] says who can do so for one home partition.
 
-use super::kv::Kv;
-use super::requests::GetReply;
-use crate::engine::{check_bucket, check_key};
+use crate::engine::{Kv, check_bucket, check_key};
+use crate::requests::GetReply;
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_types::{Bucket, Error, NodeId};

@@ -1,7 +1,7 @@
 //! The log of slow requests, for the rest of the program.
 
-use super::kv::Kv;
-use crate::slow::{Operation, SlowRequest, Spent, micros_between};
+use crate::engine::Kv;
+use crate::slow::{RequestKind, SlowRequest, Spent, micros_between};
 use bytes::Bytes;
 use ombak_types::Bucket;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ impl Kv {
             ..Spent::default()
         };
         let none = Bucket { bucket_type: Bytes::new(), name: Bytes::new() };
-        let (operation, bucket) = (Operation::Job, job.bucket.unwrap_or(&none));
-        self.engine.slow.note(&SlowRequest { operation, bucket, key: &[], took_us, spent, result: &job.result });
+        let (kind, bucket) = (RequestKind::Job, job.bucket.unwrap_or(&none));
+        self.engine.slow.note(&SlowRequest { kind, bucket, key: &[], took_us, spent, result: &job.result });
     }
 }

@@ -1,7 +1,6 @@
 //! Pauses of this node, and what it holds for nodes that were paused.
 
-use super::kv::Kv;
-use crate::engine::PauseNumber;
+use crate::engine::{Kv, PauseNumber};
 use crate::replica::ClassId;
 use ombak_types::NodeId;
 

@@ -7,7 +7,6 @@
 //! depends on, and does not wait for syncs.
 
 mod deadline;
-mod digest;
 mod event_ids;
 mod grow;
 mod locked;
@@ -24,8 +23,8 @@ mod tombstones;
 mod unreadable_keys;
 mod write_gate;
 
+pub(crate) use crate::digest::{digest, is_tombstone};
 pub(crate) use deadline::{BeginOrGiveUp, Deadline};
-pub use digest::{digest, is_tombstone};
 pub use event_ids::ActorSource;
 pub(crate) use grow::Added;
 pub use locked::{Locked, Written};

@@ -4,7 +4,7 @@
 use super::locked::{Locked, Written, append};
 use super::rules::{age_from_secs, age_from_stored};
 use super::{Access, Failure};
-use crate::interface::PutCondition;
+use crate::requests::PutCondition;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, Metadata, Object, Sibling};
 

@@ -13,7 +13,6 @@
 //! goes on with new ones, so what is written meanwhile may then be in its results.
 
 mod expired_siblings;
-mod index_query;
 mod living_terms;
 mod results;
 mod shared_walk;
@@ -21,7 +20,6 @@ mod source;
 mod terms;
 mod walk;
 
-pub use index_query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, compile_pattern};
 pub(crate) use results::Matches;
 pub use results::QueryResults;
 pub(crate) use shared_walk::SharedWalk;

@@ -1,10 +1,10 @@
 //! The results of a query, in batches.
 
-use super::index_query::IndexMatch;
 use super::shared_walk::SharedWalk;
 use crate::coverage::EntriesRun;
 use crate::engine::Engine;
-use crate::slow::{Course, JobTimes, Operation, micros_between};
+use crate::requests::IndexMatch;
+use crate::slow::{Course, JobTimes, RequestKind, micros_between};
 use bytes::Bytes;
 use ombak_runtime::Pool;
 use ombak_types::{Bucket, Error, ShownName};
@@ -88,7 +88,7 @@ impl QueryResults {
         let deadline = limit.and_then(|limit| began.checked_add(limit));
         let (walk, outcome) = (Some(walk), Outcome::Abandoned);
         let pool = engine.fold_pool.of(engine.listing_tenant(0));
-        let course = Course::begin(Operation::IndexQuery, bucket.clone(), index.clone(), began);
+        let course = Course::begin(RequestKind::IndexQuery, bucket.clone(), index.clone(), began);
         Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome, course, pool }
     }
 

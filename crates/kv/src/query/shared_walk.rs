@@ -1,8 +1,8 @@
 //! A query that waits for its client between two batches, and lends its views meanwhile.
 
-use super::index_query::IndexMatch;
 use super::walk::QueryWalk;
 use crate::partition::{SnapshotHolder, Waiting, WaitingHolders};
+use crate::requests::IndexMatch;
 use bytes::Bytes;
 use ombak_storage::StorageError;
 use ombak_types::Bucket;

@@ -1,9 +1,9 @@
 //! Reads the entries of one partition for a query: one page at a time, in order.
 
 use super::expired_siblings::KeysWithExpiredSiblings;
-use super::index_query::{IndexQuery, QueryRange};
 use super::terms::sortable;
 use crate::partition::{Partition, is_tombstone};
+use crate::requests::{IndexQuery, QueryRange};
 use bytes::Bytes;
 use ombak_storage::{KeyRange, Snapshot, StorageError, TermRange};
 use ombak_types::IndexTerm;

@@ -1,9 +1,9 @@
 //! A query over all partitions: it merges their entries, one batch at a time.
 
-use super::index_query::{IndexMatch, IndexQuery, QueryRange};
 use super::source::{Entry, Range, Source};
 use super::terms::from_sortable;
 use crate::partition::Partition;
+use crate::requests::{IndexMatch, IndexQuery, QueryRange};
 use bytes::Bytes;
 use ombak_storage::StorageError;
 use ombak_types::time::UnixMicros;

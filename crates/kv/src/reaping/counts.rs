@@ -18,7 +18,7 @@ impl ReapingCounts {
     }
 
     /// A round that this node has driven has ended.
-    pub(super) fn round_ended(&self, is_complete: bool) {
+    pub(crate) fn round_ended(&self, is_complete: bool) {
         self.rounds.fetch_add(1, Relaxed);
         if !is_complete {
             self.rounds_failed.fetch_add(1, Relaxed);

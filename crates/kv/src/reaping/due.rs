@@ -2,6 +2,7 @@
 
 use super::counts::ReapingCounts;
 use crate::buckets::BucketRegistry;
+use crate::routing::class_of_bucket;
 use bytes::Bytes;
 use ombak_runtime::Runtime;
 use ombak_types::BucketProps;
@@ -28,15 +29,15 @@ const UNANSWERED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// A version whose time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Due {
-    pub(super) digest: u64,
+pub(crate) struct Due {
+    pub(crate) digest: u64,
     /// Since when it is due.
-    pub(super) since: Instant,
+    pub(crate) since: Instant,
 }
 
 /// How a round has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// Nothing of its batch is left.
     Done,
     /// Some versions of its batch stay: a primary lacks them or has something else, another member
@@ -72,7 +73,7 @@ pub(crate) struct DueVersions {
     /// What is counted.
     pub(crate) counts: ReapingCounts,
     /// Wakes the driver.
-    pub(super) work: Notify,
+    pub(crate) work: Notify,
 }
 
 impl DueVersions {
@@ -87,11 +88,12 @@ impl DueVersions {
         let Ok((bucket, _)) = decode_storage_key(&key) else { return true };
         // A bucket whose type is not known here yet: a later sweep finds the key again.
         let Ok(props) = self.buckets.props(&bucket) else { return true };
+        let Some(n) = class_of_bucket(&props) else { return true };
         let mut classes = self.classes.lock();
         if classes.values().map(|waiting| waiting.versions.len()).sum::<usize>() >= WAITING_MAX {
             return false;
         }
-        let waiting = classes.entry((partition, props.n_val)).or_default();
+        let waiting = classes.entry((partition, n)).or_default();
         let due = Due { digest, since: self.runtime.now() };
         match waiting.versions.get_mut(&key) {
             Some(known) if known.digest == digest => {}
@@ -112,7 +114,7 @@ impl DueVersions {
     }
 
     /// The classes whose next round may begin.
-    pub(super) fn ready(&self, now: Instant) -> Vec<Class> {
+    pub(crate) fn ready(&self, now: Instant) -> Vec<Class> {
         let classes = self.classes.lock();
         let is_ready = |waiting: &Waiting| waiting.pause_until.is_none_or(|until| until <= now);
         let ready = classes.iter().filter(|(_, waiting)| !waiting.versions.is_empty() && is_ready(waiting));
@@ -121,7 +123,7 @@ impl DueVersions {
 
     /// The next versions of a class that are due since `since_max` at the latest, in the order of
     /// their keys, within the limits of one round.
-    pub(super) fn batch(
+    pub(crate) fn batch(
         &self,
         class: Class,
         since_max: Instant,
@@ -146,7 +148,7 @@ impl DueVersions {
     }
 
     /// Forgets versions: they are removed, or are not what is to be removed any more.
-    pub(super) fn forget(&self, class: Class, versions: &[(Bytes, u64)]) {
+    pub(crate) fn forget(&self, class: Class, versions: &[(Bytes, u64)]) {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };
         for (key, digest) in versions {
@@ -167,7 +169,7 @@ impl DueVersions {
 
     /// Notes what the primaries have voted: which versions some of them lack, or have something
     /// else in place of, and which all of them have.
-    pub(super) fn voted(&self, class: Class, lacked: &[Bytes], agreed: &[Bytes]) {
+    pub(crate) fn voted(&self, class: Class, lacked: &[Bytes], agreed: &[Bytes]) {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };
         for key in agreed {
@@ -179,7 +181,7 @@ impl DueVersions {
     }
 
     /// Forgets a class: this node is none of its primaries.
-    pub(super) fn forget_class(&self, class: Class) {
+    pub(crate) fn forget_class(&self, class: Class) {
         self.classes.lock().remove(&class);
     }
 
@@ -190,7 +192,7 @@ impl DueVersions {
 
     /// Notes how a round has ended. A pause follows a round that came to nothing, and a sweep after
     /// which something stays. While rounds or sweeps end so, the pauses grow.
-    pub(super) fn ended(&self, class: Class, ending: Ending) {
+    pub(crate) fn ended(&self, class: Class, ending: Ending) {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };
         waiting.some_stay |= ending == Ending::SomeStay;
@@ -209,7 +211,7 @@ impl DueVersions {
     }
 
     /// Lets every class try at once: a member has come up, or the ring has changed.
-    pub(super) fn try_again(&self) {
+    pub(crate) fn try_again(&self) {
         let mut classes = self.classes.lock();
         classes.values_mut().for_each(|waiting| (waiting.failures, waiting.pause_until) = (0, None));
     }

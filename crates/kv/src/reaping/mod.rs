@@ -1,31 +1,26 @@
-//! The removal of tombstones and expired versions in a cluster (docs/design/replication.md §6).
+//! What this node knows of the removal of tombstones and expired versions
+//! (docs/design/replication.md §6).
 //!
-//! What it is: the fences and the floors of time of this node, its answers to rounds, and the
-//! driver of the rounds of the classes of which it is a primary.
+//! What it is: the versions that wait for a round, the fences that refuse copies which were read
+//! too early, the floors of time that coordinators keep to, and what is counted. `repair/rounds`
+//! drives the rounds and answers them.
 //!
-//! What it is not: it does not decide when a tombstone's time has come.
-//! `engine/tombstone_reaper.rs` does, and removes by itself what a node that is alone holds.
+//! What it is not: it does not decide when a tombstone's time has come
+//! (`engine/tombstone_reaper.rs`), and asks no other node.
 //!
 //! Invariants:
-//! * A version is removed only if every primary had exactly it on its disk, and every other member
-//!   held nothing of its key, on its disk, after that.
-//! * A copy that was read before the removal, or before a member's answer, is refused afterwards.
-//! * A tombstone is removed only after it has lost its time at every primary, in a round of its
-//!   own. So what a removal leaves behind is older than every value.
+//! * A copy that was read before a fence was raised is refused after that.
+//! * A floor is raised durably before a version that it stands for is removed.
 
-mod answers;
 mod counts;
-mod driver;
 mod due;
 mod fences;
 mod floors;
-mod hidden;
-mod round;
-#[cfg(test)]
-mod tests;
+mod state;
+mod takes_times;
 
-pub(crate) use driver::Driver;
-pub(crate) use due::DueVersions;
+pub(crate) use due::{Class, DueVersions, Ending};
 pub(crate) use fences::Fences;
 pub(crate) use floors::Floors;
-pub(crate) use hidden::TakesTimes;
+pub(crate) use state::ReapingState;
+pub(crate) use takes_times::TakesTimes;

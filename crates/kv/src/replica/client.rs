@@ -3,7 +3,7 @@
 use super::counters::NodeCounter;
 use crate::conditional::Ballot;
 use crate::coordination::get::Ask;
-use crate::interface::{PutReply, PutRequest};
+use crate::requests::{PutReply, PutRequest};
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_runtime::BoxFuture;
@@ -167,7 +167,7 @@ pub struct StoreReply {
 #[derive(Clone, Debug)]
 pub struct ForwardedPut {
     /// A random number that names the put. A node executes each number at most once.
-    pub operation: u64,
+    pub number: u64,
     /// The put. It has a key.
     pub request: PutRequest,
     /// After this moment the receiver must not stamp an event, and the transport must not send the

@@ -1,18 +1,17 @@
 //! A replica as a coordinator sees it: a partition of this node, or of another node.
 //!
-//! What it is: the questions that a coordinator asks ([`ReplicaClient`]) and those of listings and
-//! queries ([`CoverageClient`]), the answers of this node ([`LocalReplica`]), and the set of nodes
-//! that a request asks.
+//! What it is: the questions that a coordinator asks ([`ReplicaClient`]) and those of listings,
+//! queries, transfers and reaping, with their answers, and the set of nodes that a request asks.
 //!
 //! What it is not: it has no quorums (`coordination`) and no transport. Another node's replica is
-//! whatever the node was given as [`Peers`].
+//! whatever the node was given as [`Peers`], and this node's is `engine/local_replica.rs`.
 
+mod begun;
 mod client;
 mod conditional;
 mod content;
 mod counters;
 mod coverage;
-mod local;
 mod peers;
 mod piece;
 mod question;
@@ -21,6 +20,7 @@ mod request_replicas;
 mod target;
 mod transfer;
 
+pub use begun::Begun;
 pub use client::{
     ForwardedPut, PutFailure, ReadReply, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoreMode, StoreOutcome,
     StoreReply, StoredVersion,
@@ -30,7 +30,6 @@ pub use content::{BadContent, ContentReader, ContentWriter};
 pub(crate) use counters::KnownCounters;
 pub use counters::NodeCounter;
 pub use coverage::{CoverageClient, CoverageHome, CoverageItem, CoverageRequest, CoverageStream};
-pub use local::{Begun, LocalReplica};
 pub use peers::{NoPeers, Peers, UnreachableNode};
 pub use piece::CoveragePiece;
 pub(crate) use piece::PieceContent;

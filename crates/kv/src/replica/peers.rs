@@ -6,7 +6,7 @@ use super::counters::NodeCounter;
 use super::coverage::CoverageClient;
 use super::reaping::ReapingClient;
 use super::transfer::{Compare, Compared, Give, Giving, Push, Pushed, Summarize, Summary, TransferClient};
-use crate::interface::PutReply;
+use crate::requests::PutReply;
 use ombak_ring::{ReplicaState, RingVersion};
 use ombak_runtime::BoxFuture;
 use ombak_stats::ClusterFigures;

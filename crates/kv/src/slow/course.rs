@@ -1,6 +1,6 @@
 //! The course of a listing, a query or a job, which ends when its client has everything or leaves.
 
-use super::operation::Operation;
+use super::request_kind::RequestKind;
 use super::slow_log::SlowLog;
 use super::slow_request::SlowRequest;
 use super::spent::{Spent, micros_between};
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// What a request with many results does, and what it has spent so far.
 pub(crate) struct Course {
-    operation: Operation,
+    kind: RequestKind,
     bucket: Bucket,
     /// The name of the index, if there is one.
     index: Bytes,
@@ -32,8 +32,8 @@ enum End {
 
 impl Course {
     /// A request that begins now.
-    pub(crate) fn begin(operation: Operation, bucket: Bucket, index: Bytes, began: Instant) -> Self {
-        Self { operation, bucket, index, began, spent: Spent::default(), rests_since: None, end: End::Abandoned }
+    pub(crate) fn begin(kind: RequestKind, bucket: Bucket, index: Bytes, began: Instant) -> Self {
+        Self { kind, bucket, index, began, spent: Spent::default(), rests_since: None, end: End::Abandoned }
     }
 
     /// The client asks for more.
@@ -64,7 +64,7 @@ impl Course {
             End::Complete => &"ok",
             End::Failed(error) => error,
         };
-        let (operation, bucket, key, spent) = (self.operation, &self.bucket, &self.index, self.spent);
-        log.note(&SlowRequest { operation, bucket, key, took_us, spent, result });
+        let (kind, bucket, key, spent) = (self.kind, &self.bucket, &self.index, self.spent);
+        log.note(&SlowRequest { kind, bucket, key, took_us, spent, result });
     }
 }

@@ -6,14 +6,14 @@
 
 mod course;
 mod job_times;
-mod operation;
+mod request_kind;
 mod slow_log;
 mod slow_request;
 mod spent;
 
 pub(crate) use course::Course;
 pub(crate) use job_times::JobTimes;
-pub use operation::Operation;
+pub use request_kind::RequestKind;
 pub(crate) use slow_log::SlowLog;
 pub(crate) use slow_request::SlowRequest;
 pub(crate) use spent::{Spent, micros_between};

@@ -1,6 +1,6 @@
 //! Decides which requests are slow, counts them, and logs them.
 
-use super::operation::Operation;
+use super::request_kind::RequestKind;
 use super::slow_request::SlowRequest;
 use ombak_stats::{Feature, Figure, Number, Sum};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ const OFF_US: u64 = u64::MAX;
 pub(crate) struct SlowLog {
     /// Requests that take this long or longer are slow.
     limit_us: AtomicU64,
-    counts: [Sum; Operation::ALL.len()],
+    counts: [Sum; RequestKind::ALL.len()],
 }
 
 impl SlowLog {
@@ -42,26 +42,26 @@ impl SlowLog {
     /// Counts and logs a slow request.
     #[cold]
     pub(crate) fn note(&self, request: &SlowRequest<'_>) {
-        self.counts[request.operation as usize].add(1);
+        self.counts[request.kind as usize].add(1);
         request.log();
     }
 
     /// The number of slow requests since the start.
-    pub(crate) fn count(&self, operation: Operation) -> u64 {
-        self.counts[operation as usize].get()
+    pub(crate) fn count(&self, kind: RequestKind) -> u64 {
+        self.counts[kind as usize].get()
     }
 }
 
 impl Feature for SlowLog {
     fn figures(&self) -> Vec<Figure<'_>> {
-        let figure = |operation: Operation| Figure {
-            name: format!("ombak_slow_{}", operation.name()),
+        let figure = |kind: RequestKind| Figure {
+            name: format!("ombak_slow_{}", kind.name()),
             metric: "slow_requests_total",
-            label: Some(("operation", operation.name())),
+            label: Some(("operation", kind.name())),
             help: "Requests that took at least as long as log.slow_request.",
-            number: Number::Total(self.count(operation)),
+            number: Number::Total(self.count(kind)),
         };
-        Operation::ALL.into_iter().map(figure).collect()
+        RequestKind::ALL.into_iter().map(figure).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A slow request, and its line in the log.
 
-use super::operation::Operation;
+use super::request_kind::RequestKind;
 use super::spent::Spent;
 use ombak_types::Bucket;
 use ombak_types::ShownName;
@@ -13,7 +13,7 @@ const RESULT_CHARS_MAX: usize = 300;
 
 /// A request that took too long.
 pub(crate) struct SlowRequest<'a> {
-    pub(crate) operation: Operation,
+    pub(crate) kind: RequestKind,
     /// The bucket. Its name is empty for a listing of buckets, and so is its type for a job whose
     /// inputs lie in no bucket.
     pub(crate) bucket: &'a Bucket,
@@ -59,16 +59,16 @@ macro_rules! line_of {
 impl SlowRequest<'_> {
     /// Writes the line.
     pub(super) fn log(&self) {
-        match self.operation {
-            Operation::Get => line_of!("get", self),
-            Operation::Fetch => line_of!("fetch", self),
-            Operation::Put => line_of!("put", self),
-            Operation::Update => line_of!("update", self),
-            Operation::Delete => line_of!("delete", self),
-            Operation::ListKeys => line_of!("list_keys", self),
-            Operation::ListBuckets => line_of!("list_buckets", self),
-            Operation::IndexQuery => line_of!("index_query", self),
-            Operation::Job => line_of!("job", self),
+        match self.kind {
+            RequestKind::Get => line_of!("get", self),
+            RequestKind::Fetch => line_of!("fetch", self),
+            RequestKind::Put => line_of!("put", self),
+            RequestKind::Update => line_of!("update", self),
+            RequestKind::Delete => line_of!("delete", self),
+            RequestKind::ListKeys => line_of!("list_keys", self),
+            RequestKind::ListBuckets => line_of!("list_buckets", self),
+            RequestKind::IndexQuery => line_of!("index_query", self),
+            RequestKind::Job => line_of!("job", self),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Checks of the files of a stopped node.
 
-use super::OpenError;
 use crate::buckets::{self, BucketRegistry};
+use crate::open_error::OpenError;
 use ombak_node_files::{NodeFileError, check_directory, examine_identity};
 use ombak_ring::RingSize;
 use ombak_storage::fs::FileSystem;

@@ -2,7 +2,5 @@
 //! the checks that can be made without opening it.
 
 mod checks;
-mod open_error;
 
 pub use checks::{check_start, examine_files};
-pub use open_error::OpenError;

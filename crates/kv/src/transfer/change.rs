@@ -10,13 +10,10 @@ use super::Transfers;
 use super::foreign::NoLongerForeign;
 use super::roles::{is_newcomer, is_of_one_ring, joining, unprepared};
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::engine::Engine;
-use crate::interface::Kv;
 use crate::partition::PartitionTable;
 use crate::replica::ClassId;
-use ombak_ring::placement::{HomePlacement, Phase, Placement, ProofOrder, Report};
-use ombak_ring::{ReplicaSet, RingVersion};
-use ombak_runtime::Asker;
+use ombak_ring::ReplicaSet;
+use ombak_ring::placement::{HomePlacement, Phase, Placement};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use std::collections::BTreeSet;
 
@@ -159,10 +156,16 @@ impl Transfers {
     }
 
     /// Notes durably what this node does not hold in a placement, before it adopts it. Blocks.
-    fn prepare(&self, engine: &Engine, placement: &Placement) -> Result<(), Error> {
+    pub(crate) fn prepare(
+        &self,
+        placement: &Placement,
+        here: NodeId,
+        partitions: &PartitionTable,
+        ns: &BTreeSet<u32>,
+    ) -> Result<(), Error> {
         let was_of_one_ring = self.adopted.lock().as_ref().is_none_or(is_of_one_ring);
-        self.adopt(placement, engine.identity.node_id, &engine.buckets.snapshot().all_n_vals());
-        if was_of_one_ring && is_of_one_ring(placement) || self.save_filling(engine.partitions()) {
+        self.adopt(placement, here, ns);
+        if was_of_one_ring && is_of_one_ring(placement) || self.save_filling(partitions) {
             return Ok(());
         }
         let why = "what this node lacks in the next placement could not be saved";
@@ -174,19 +177,23 @@ impl Transfers {
     /// home changes, every mark stays.
     ///
     /// No other placement gets in force meanwhile: the marks that it brings are needed in it, and
-    /// may be needless in the one before.
-    pub(super) fn forget_needless_marks(&self, engine: &Engine) {
-        if is_of_one_ring(&engine.placement()) {
+    /// may be needless in the one before. `others` are the members that own nothing.
+    pub(crate) fn forget_needless_marks(
+        &self,
+        present: &Placement,
+        here: NodeId,
+        others: impl FnOnce() -> Vec<NodeId>,
+    ) {
+        if is_of_one_ring(present) {
             return;
         }
-        let mut members: BTreeSet<NodeId> = engine.config.peers.members().into_iter().collect();
+        let mut members: BTreeSet<NodeId> = others().into_iter().collect();
         let in_force = self.in_force.lock();
         let Some(placement) = in_force.as_ref().filter(|placement| !is_of_one_ring(placement)) else { return };
         if is_broken(BrokenRule::RolesKeepWhatIsOwed) {
             return self.owed.forget(|class, peer| !placement.home(class.partition).is_primary(peer, class.n));
         }
         members.extend(placement.nodes());
-        let here = engine.identity.node_id;
         self.owed.forget(|class, peer| {
             let home = placement.home(class.partition);
             !home.is_changing() && (!home.is_primary(here, class.n) || !members.contains(&peer))
@@ -199,46 +206,4 @@ fn has_flipped_since(before: &HomePlacement<'_>, after: &HomePlacement<'_>) -> b
     before.version() != after.version()
         && before.phase() != Phase::Flipped
         && before.in_force().version() != after.in_force().version()
-}
-
-impl Kv {
-    /// Notes durably what this node does not hold in a placement, before the placement is set. A
-    /// node that fails here must not adopt it.
-    pub async fn prepare_placement(&self, placement: &Placement) -> Result<(), Error> {
-        let (engine, placement) = (self.engine.clone(), placement.clone());
-        let transfers = engine.transfers.clone();
-        transfers.answer(Asker::default(), move || engine.transfers.prepare(&engine, &placement)).await
-    }
-
-    /// Takes the driver's orders to prove homes. The driver orders a proof only when every member
-    /// of both sets has confirmed the begin. An order stands until the home flips or is aborted.
-    pub fn set_proofs_wanted(&self, orders: Vec<ProofOrder>) {
-        self.engine.transfers.proofs.want(orders, &self.engine.placement());
-        self.engine.transfers.wake();
-    }
-
-    /// Says whether this node hands back what it holds for others. A node that joins another
-    /// cluster says no before it takes the placement of that cluster, and yes when its join is
-    /// committed.
-    pub fn set_hands_back(&self, hands_back: bool) {
-        self.engine.transfers.set_hands_back(hands_back);
-    }
-
-    /// Takes everything that this node holds as its own and complete, durably, because it has been
-    /// alone: nobody knew more. Returns false if that could not be saved. Blocks.
-    pub fn own_everything(&self) -> bool {
-        self.engine.transfers.own_everything(self.engine.partitions())
-    }
-
-    /// What this node says to the driver about changing homes. It has confirmed the version.
-    pub fn ring_report(&self, confirmed: RingVersion) -> Report {
-        let transfers = &self.engine.transfers;
-        let (proved, lacking) = (transfers.proved_homes(&self.engine), transfers.lacking_homes(&self.engine));
-        Report { confirmed, proved, lacking, takes_no_copies: transfers.takes_no_copies(&self.engine) }
-    }
-
-    /// What keeps this node from proving homes, for operators.
-    pub fn proof_obstacles(&self) -> Vec<super::ProofObstacle> {
-        self.engine.transfers.proof_obstacles()
-    }
 }

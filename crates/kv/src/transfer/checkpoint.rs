@@ -8,10 +8,9 @@ use super::Transfers;
 use super::classes::{FillReason, KnownStore};
 use super::roles::is_of_one_ring;
 use super::state_file::{ReplicaState, SavedPartition, StateFile};
-use crate::engine::Engine;
+use crate::open_error::OpenError;
 use crate::partition::{Partition, PartitionTable};
 use crate::replica::ClassId;
-use crate::start::OpenError;
 use ombak_ring::placement::Placement;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -49,20 +48,20 @@ struct State {
 }
 
 /// The checkpoints of a node.
-pub(super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     file: StateFile,
     state: Mutex<State>,
 }
 
 impl Checkpoint {
-    pub(super) fn new(file: StateFile) -> Self {
+    pub(crate) fn new(file: StateFile) -> Self {
         Self { file, state: Mutex::default() }
     }
 }
 
 impl Transfers {
     /// Loads what was saved, and compares it with the stores as they are now.
-    pub(super) fn load(&self, partitions: &PartitionTable) -> Result<(), OpenError> {
+    pub(crate) fn load(&self, partitions: &PartitionTable) -> Result<(), OpenError> {
         let Some(saved) = self.checkpoint.file.load()? else { return Ok(()) };
         let mut state = self.checkpoint.state.lock();
         state.is_member = true;
@@ -118,7 +117,7 @@ impl Transfers {
 
     /// Owes to all peers what came after the last checkpoint before an unclean end. `ns` are the
     /// n_vals in use.
-    pub(super) fn owe_after_unclean_end(&self, placement: &Placement, here: NodeId, ns: &BTreeSet<u32>) {
+    pub(crate) fn owe_after_unclean_end(&self, placement: &Placement, here: NodeId, ns: &BTreeSet<u32>) {
         let unclean = std::mem::take(&mut self.checkpoint.state.lock().unclean);
         for (partition, checkpoint) in unclean {
             for n in ns {
@@ -136,7 +135,7 @@ impl Transfers {
     }
 
     /// Makes a step of a checkpoint, if it is time. The node is in a cluster.
-    pub(super) async fn continue_checkpoint(&self, engine: &Arc<Engine>) {
+    pub(crate) async fn continue_checkpoint(self: &Arc<Self>, partitions: &Arc<PartitionTable>) {
         let now = self.runtime.now();
         let due = {
             let mut state = self.checkpoint.state.lock();
@@ -145,15 +144,15 @@ impl Transfers {
                 Some(begun) => self.owed.has_drained(begun.epoch),
                 None if state.next_at.is_some_and(|at| now < at) => false,
                 None => {
-                    self.begin_checkpoint(engine.partitions(), &mut state);
+                    self.begin_checkpoint(partitions, &mut state);
                     state.begun.as_ref().is_some_and(|begun| self.owed.has_drained(begun.epoch))
                 }
             }
         };
         if due {
-            let there = engine.clone();
+            let (transfers, partitions) = (self.clone(), partitions.clone());
             // A refused job is tried again in the next round.
-            let _ = self.pool.run(move || there.transfers.end_checkpoint(there.partitions())).await;
+            let _ = self.pool.run(move || transfers.end_checkpoint(&partitions)).await;
         }
     }
 
@@ -228,7 +227,7 @@ impl Transfers {
 
     /// Saves everything at the end of the process. If a put is still under way, or if an earlier
     /// unclean end was not worked up, the file keeps saying that the end was unclean.
-    pub(super) fn save_at_close(&self, partitions: &PartitionTable) {
+    pub(crate) fn save_at_close(&self, partitions: &PartitionTable) {
         let mut state = self.checkpoint.state.lock();
         if !state.is_member {
             return;
@@ -245,12 +244,12 @@ impl Transfers {
     }
 
     /// Whether there is a file.
-    pub(super) fn has_state(&self) -> bool {
+    pub(crate) fn has_state(&self) -> bool {
         self.checkpoint.state.lock().is_member
     }
 
     /// Writes the file of a node that becomes a member. Blocks.
-    pub(super) fn save_first_state(&self, partitions: &PartitionTable) -> bool {
+    pub(crate) fn save_first_state(&self, partitions: &PartitionTable) -> bool {
         let mut state = self.checkpoint.state.lock();
         if state.is_member {
             return true;
@@ -278,13 +277,13 @@ impl Transfers {
 
     /// Makes the classes of a partition filling, durably. Returns false if that could not be saved.
     /// Blocks.
-    pub(super) fn set_filling(&self, partitions: &PartitionTable, partition: u32, reason: FillReason) -> bool {
+    pub(crate) fn set_filling(&self, partitions: &PartitionTable, partition: u32, reason: FillReason) -> bool {
         self.classes.set_filling(partition, reason);
         self.save_filling(partitions)
     }
 
     /// Forgets that this node may lack something, or that what it holds is of unknown age. Blocks.
-    pub(super) fn own_everything(&self, partitions: &PartitionTable) -> bool {
+    pub(crate) fn own_everything(&self, partitions: &PartitionTable) -> bool {
         for partition in partitions.all_open() {
             self.classes.restore(partition.number(), None);
             self.set_aside.up_to(&partition, 0);
@@ -292,7 +291,7 @@ impl Transfers {
         self.save_filling(partitions)
     }
 
-    pub(super) fn save_filling(&self, partitions: &PartitionTable) -> bool {
+    pub(crate) fn save_filling(&self, partitions: &PartitionTable) -> bool {
         let mut state = self.checkpoint.state.lock();
         state.is_member = true;
         let saved = self.log_save(partitions, &state.saved, &state.lost_ranges, false);

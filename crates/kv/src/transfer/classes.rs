@@ -39,31 +39,31 @@ pub enum FillReason {
 /// What was known of a store when its classes were last saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct KnownStore {
+pub(crate) struct KnownStore {
     /// The store's id; 0 while nothing was ever written to it.
     #[serde(with = "ombak_node_files::hex")]
-    pub(super) store_id: u64,
+    pub(crate) store_id: u64,
     /// The last start of the store whose losses were accounted for.
-    pub(super) boot: u64,
+    pub(crate) boot: u64,
     /// The number of unreadable places that were accounted for.
-    pub(super) lost_ranges: u64,
+    pub(crate) lost_ranges: u64,
 }
 
 impl KnownStore {
     /// With the unreadable places that were accounted for. The store may have more by now.
-    pub(super) fn of(store: &dyn Backend, lost_ranges: u64) -> Self {
+    pub(crate) fn of(store: &dyn Backend, lost_ranges: u64) -> Self {
         let identity = store.identity();
         let store_id = if identity.boot == 0 { 0 } else { identity.store_id };
         Self { store_id, boot: identity.boot, lost_ranges }
     }
 
     /// Whether anything was ever written to the store, as far as was known.
-    pub(super) const fn was_written(&self) -> bool {
+    pub(crate) const fn was_written(&self) -> bool {
         self.store_id != 0
     }
 
     /// Why a store that was known like this may lack something now.
-    pub(super) fn loss_of(self, store: &dyn Backend) -> Option<FillReason> {
+    pub(crate) fn loss_of(self, store: &dyn Backend) -> Option<FillReason> {
         self.loss_in(&store.identity(), store.status().lost_ranges)
     }
 
@@ -82,10 +82,10 @@ impl KnownStore {
 /// The classes of a partition that are not full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Filling {
-    pub(super) reason: FillReason,
+pub(crate) struct Filling {
+    pub(crate) reason: FillReason,
     /// The n of the classes that have become full again.
-    pub(super) full: BTreeSet<u32>,
+    pub(crate) full: BTreeSet<u32>,
 }
 
 #[derive(Default)]
@@ -111,7 +111,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    pub(super) fn new(ring_size: usize) -> Self {
+    pub(crate) fn new(ring_size: usize) -> Self {
         Self { places: (0..ring_size).map(|_| Place::default()).collect(), changes: AtomicU64::new(0) }
     }
 
@@ -129,13 +129,13 @@ impl Classes {
     }
 
     /// Whether a class is to be here when its home has changed.
-    pub(super) fn is_joining(&self, partition: u32, n: u32) -> bool {
+    pub(crate) fn is_joining(&self, partition: u32, n: u32) -> bool {
         let place = self.places.get(partition as usize);
         place.is_some_and(|place| Span::from_bits(place.joining.load(Ordering::SeqCst)).includes(n))
     }
 
     /// Sets which classes of a partition are joining.
-    pub(super) fn set_joining(&self, partition: u32, joining: Span) {
+    pub(crate) fn set_joining(&self, partition: u32, joining: Span) {
         if let Some(place) = self.places.get(partition as usize) {
             place.joining.store(joining.to_bits(), Ordering::SeqCst);
         }
@@ -143,7 +143,7 @@ impl Classes {
 
     /// Makes some classes of a partition filling: they are new here, and were not brought. `ns` are
     /// the n of all classes.
-    pub(super) fn set_new(&self, partition: u32, new: Span, ns: &BTreeSet<u32>) {
+    pub(crate) fn set_new(&self, partition: u32, new: Span, ns: &BTreeSet<u32>) {
         let Some(place) = self.places.get(partition as usize) else { return };
         let mut state = place.state.lock();
         let before = state.filling.take();
@@ -155,7 +155,7 @@ impl Classes {
 
     /// Forgets what a partition lacks, because this node gets all of its classes anew. What a store
     /// of unknown age holds must still be compared.
-    pub(super) fn begin_anew(&self, partition: u32) {
+    pub(crate) fn begin_anew(&self, partition: u32) {
         let Some(place) = self.places.get(partition as usize) else { return };
         let mut state = place.state.lock();
         if state.filling.as_ref().is_some_and(|filling| filling.reason != FillReason::Restored) {
@@ -165,7 +165,7 @@ impl Classes {
 
     /// Makes all classes of a partition filling. That its store was restored stays the reason: a
     /// later loss does not make its old versions any younger.
-    pub(super) fn set_filling(&self, partition: u32, reason: FillReason) {
+    pub(crate) fn set_filling(&self, partition: u32, reason: FillReason) {
         let Some(place) = self.places.get(partition as usize) else { return };
         let mut state = place.state.lock();
         let was_restored = state.filling.as_ref().is_some_and(|before| before.reason == FillReason::Restored);
@@ -175,7 +175,7 @@ impl Classes {
     }
 
     /// Takes what was saved.
-    pub(super) fn restore(&self, partition: u32, filling: Option<Filling>) {
+    pub(crate) fn restore(&self, partition: u32, filling: Option<Filling>) {
         let Some(place) = self.places.get(partition as usize) else { return };
         self.replace(place, &mut place.state.lock(), filling);
     }
@@ -188,13 +188,13 @@ impl Classes {
     }
 
     /// The number of losses that a partition has had: a comparison that begins now covers these.
-    pub(super) fn losses(&self, partition: u32) -> u64 {
+    pub(crate) fn losses(&self, partition: u32) -> u64 {
         self.places.get(partition as usize).map_or(0, |place| place.state.lock().losses)
     }
 
     /// Makes a class full, because it was compared with every other primary. A loss that came after
     /// the first `losses` needs another comparison; then this returns false.
-    pub(super) fn became_full(&self, class: ClassId, losses: u64) -> bool {
+    pub(crate) fn became_full(&self, class: ClassId, losses: u64) -> bool {
         let Some(place) = self.places.get(class.partition as usize) else { return false };
         let mut state = place.state.lock();
         if state.losses != losses {
@@ -208,7 +208,7 @@ impl Classes {
     }
 
     /// Why a partition is filling, and which of its classes are full nevertheless.
-    pub(super) fn filling(&self, partition: u32) -> Option<Filling> {
+    pub(crate) fn filling(&self, partition: u32) -> Option<Filling> {
         let place = self.places.get(partition as usize)?;
         if !place.is_filling.load(Ordering::SeqCst) {
             return None;
@@ -217,7 +217,7 @@ impl Classes {
     }
 
     /// The number of changes since the start.
-    pub(super) fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 }

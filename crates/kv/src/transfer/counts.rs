@@ -32,46 +32,46 @@ impl Sent {
 
 impl TransferCounts {
     /// Copies that another node took.
-    pub(super) fn pushed(&self, kind: TransferKind, objects: u64, bytes: u64) {
+    pub(crate) fn pushed(&self, kind: TransferKind, objects: u64, bytes: u64) {
         let sent = if kind == TransferKind::HandBack { &self.hinted } else { &self.repair };
         sent.add(objects, bytes);
     }
 
     /// Copies of another node that were stored here.
-    pub(super) fn received(&self, objects: u64, bytes: u64) {
+    pub(crate) fn received(&self, objects: u64, bytes: u64) {
         self.received.add(objects, bytes);
     }
 
     /// A push of another node that was refused, because this node takes none.
-    pub(super) fn rejected(&self) {
+    pub(crate) fn rejected(&self) {
         self.rejected.fetch_add(1, Relaxed);
     }
 
     /// A question to another node that was not answered in time.
-    pub(super) fn timed_out(&self) {
+    pub(crate) fn timed_out(&self) {
         self.timeouts.fetch_add(1, Relaxed);
     }
 
     /// Objects and bytes that were handed back to the nodes to which they belong.
-    pub(super) fn hinted(&self) -> (u64, u64) {
+    pub(crate) fn hinted(&self) -> (u64, u64) {
         self.hinted.get()
     }
 
     /// Objects and bytes that went to primaries that lacked them.
-    pub(super) fn repair(&self) -> (u64, u64) {
+    pub(crate) fn repair(&self) -> (u64, u64) {
         self.repair.get()
     }
 
     /// Objects and bytes that other nodes pushed to this one.
-    pub(super) fn taken(&self) -> (u64, u64) {
+    pub(crate) fn taken(&self) -> (u64, u64) {
         self.received.get()
     }
 
-    pub(super) fn rejections(&self) -> u64 {
+    pub(crate) fn rejections(&self) -> u64 {
         self.rejected.load(Relaxed)
     }
 
-    pub(super) fn timeouts(&self) -> u64 {
+    pub(crate) fn timeouts(&self) -> u64 {
         self.timeouts.load(Relaxed)
     }
 }

@@ -23,14 +23,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The n of copies whose bucket type this node does not know yet. No bucket has it.
-pub(super) const UNKNOWN_N: u32 = 0;
+pub(crate) const UNKNOWN_N: u32 = 0;
 
 /// The classes of a home of which this node has become a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoLongerForeign {
-    pub(super) partition: u32,
+pub(crate) struct NoLongerForeign {
+    pub(crate) partition: u32,
     /// The largest n that was foreign.
-    pub(super) up_to: u32,
+    pub(crate) up_to: u32,
     /// Whether it was not known what this node held.
     was_unknown: bool,
 }
@@ -116,7 +116,7 @@ fn bytes_of(partition: &Partition, key: &[u8]) -> Option<u64> {
 }
 
 /// What a fold over a partition began with.
-pub(super) struct FoldBegin(BTreeMap<u32, Counts>);
+pub(crate) struct FoldBegin(BTreeMap<u32, Counts>);
 
 /// The foreign data of all partitions of this node.
 pub(crate) struct ForeignData {
@@ -127,7 +127,7 @@ pub(crate) struct ForeignData {
 }
 
 impl ForeignData {
-    pub(super) fn new(ring_size: usize, bytes_max: u64) -> Self {
+    pub(crate) fn new(ring_size: usize, bytes_max: u64) -> Self {
         Self { places: (0..ring_size).map(|_| Place::default()).collect(), bytes: AtomicU64::new(0), bytes_max }
     }
 
@@ -149,7 +149,7 @@ impl ForeignData {
 
     /// Begins to take the roles of this node from a placement that is about to be in force: what
     /// becomes foreign counts as foreign from now on.
-    pub(super) fn begin_placement(&self, changed: &[HomePlacement<'_>], here: NodeId) {
+    pub(crate) fn begin_placement(&self, changed: &[HomePlacement<'_>], here: NodeId) {
         for (rank, place) in self.ranks(changed, here).map(|(_, rank, place)| (rank, place)) {
             if rank <= place.rank.load(Ordering::SeqCst) {
                 continue;
@@ -162,7 +162,7 @@ impl ForeignData {
 
     /// Takes the roles of this node from a placement that is in force. Until the next folds nothing
     /// is known. Returns the homes in which classes are not foreign any more.
-    pub(super) fn set_placement(&self, changed: &[HomePlacement<'_>], here: NodeId) -> Vec<NoLongerForeign> {
+    pub(crate) fn set_placement(&self, changed: &[HomePlacement<'_>], here: NodeId) -> Vec<NoLongerForeign> {
         let mut nearer = Vec::new();
         for (partition, rank, place) in self.ranks(changed, here) {
             let before = place.rank.swap(rank, Ordering::SeqCst);
@@ -240,7 +240,7 @@ impl ForeignData {
     }
 
     /// Whether no fold over a partition has ended since the start or since the ring changed.
-    pub(super) fn is_unknown(&self, partition: u32) -> bool {
+    pub(crate) fn is_unknown(&self, partition: u32) -> bool {
         self.places.get(partition as usize).is_some_and(|place| place.is_unknown.load(Ordering::SeqCst))
     }
 
@@ -259,7 +259,7 @@ impl ForeignData {
 
     /// Whether this node may hold copies that it took for others of a class of which it has become
     /// a primary. The caller has waited until every lock of the partition was free once.
-    pub(super) fn may_have_held(&self, nearer: NoLongerForeign, n: u32) -> bool {
+    pub(crate) fn may_have_held(&self, nearer: NoLongerForeign, n: u32) -> bool {
         let Some(place) = self.places.get(nearer.partition as usize) else { return false };
         let classes = place.classes.lock();
         // Copies of a type that is not known yet may turn out to be of the class.
@@ -269,13 +269,13 @@ impl ForeignData {
 
     /// Begins a fold. After this the caller waits until every lock of the partition was free once,
     /// and takes its snapshot then.
-    pub(super) fn begin_fold(&self, partition: u32) -> FoldBegin {
+    pub(crate) fn begin_fold(&self, partition: u32) -> FoldBegin {
         FoldBegin(self.places.get(partition as usize).map(|place| place.classes.lock().clone()).unwrap_or_default())
     }
 
     /// Notes what is held at the snapshot of a fold, which has just been taken. A copy that was
     /// being stored when the fold began is in the snapshot, and must not count twice.
-    pub(super) fn note_held(&self, partition: u32, begin: &mut FoldBegin) {
+    pub(crate) fn note_held(&self, partition: u32, begin: &mut FoldBegin) {
         let Some(place) = self.places.get(partition as usize) else { return };
         for (n, counts) in &*place.classes.lock() {
             begin.0.entry(*n).or_default().held = counts.held;
@@ -285,7 +285,7 @@ impl ForeignData {
     /// Ends a fold over the foreign copies of a partition. By n, it has left some of the copies
     /// that it visited, and removed the others. With `is_whole` it has visited everything, and
     /// otherwise only what was new.
-    pub(super) fn end_fold(
+    pub(crate) fn end_fold(
         &self,
         partition: u32,
         begin: &FoldBegin,
@@ -323,14 +323,14 @@ impl ForeignData {
 
     /// Notes that a fold over all of a partition, which has ended, has found everything proved at
     /// all primaries in this version of the home, or that it has not.
-    pub(super) fn note_given(&self, partition: u32, begin: &FoldBegin, home_version: Option<RingVersion>) {
+    pub(crate) fn note_given(&self, partition: u32, begin: &FoldBegin, home_version: Option<RingVersion>) {
         let Some(place) = self.places.get(partition as usize) else { return };
         let begun = begin.0.values().map(|counts| counts.begun).sum();
         *place.given.lock() = home_version.map(|version| (version, begun));
     }
 
     /// Whether nothing is here that was not proved at all primaries of a home with this version.
-    pub(super) fn is_given(&self, partition: u32, home_version: RingVersion) -> bool {
+    pub(crate) fn is_given(&self, partition: u32, home_version: RingVersion) -> bool {
         let given = self.places.get(partition as usize).and_then(|place| *place.given.lock());
         given == Some((home_version, self.begun(partition))) && !self.is_unknown(partition)
     }
@@ -350,7 +350,7 @@ impl ForeignData {
     }
 
     /// The foreign copies of a partition, about, by n.
-    pub(super) fn amounts_of(&self, partition: u32) -> BTreeMap<u32, Amount> {
+    pub(crate) fn amounts_of(&self, partition: u32) -> BTreeMap<u32, Amount> {
         let place = self.places.get(partition as usize);
         place.map_or_else(BTreeMap::new, |place| {
             place.classes.lock().iter().map(|(n, counts)| (*n, counts.held)).collect()
@@ -363,7 +363,7 @@ impl ForeignData {
     }
 
     /// The number of copies that were begun in a partition since the start.
-    pub(super) fn begun(&self, partition: u32) -> u64 {
+    pub(crate) fn begun(&self, partition: u32) -> u64 {
         let place = self.places.get(partition as usize);
         place.map_or(0, |place| place.classes.lock().values().map(|counts| counts.begun).sum())
     }

@@ -30,7 +30,7 @@ impl fmt::Display for KeyChoice {
 }
 
 impl KeyChoice {
-    pub(super) fn includes(&self, storage_key: &Bytes) -> bool {
+    pub(crate) fn includes(&self, storage_key: &Bytes) -> bool {
         let Ok((bucket, key)) = decode_storage_key(storage_key) else { return matches!(self, Self::All) };
         match self {
             Self::All => true,

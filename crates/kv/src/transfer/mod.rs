@@ -1,83 +1,65 @@
-//! Brings copies back to where they belong: hints, owed marks, and classes that are not full
-//! (docs/design/replication.md §1, 2, 4).
+//! What this node knows of copies that do not lie where they belong, and of classes that are not
+//! full (docs/design/replication.md §1, 2, 4).
 //!
-//! What it is: one queue of work for everything that must be pushed to other nodes and proved
-//! there. `hand_back` gives back what this node holds for others. `owed` knows which peers missed
-//! writes. `classes` knows which replicas may lack something, and `fill` fills them. `repair`
-//! brings back what this node cannot read, and `unreadable` lets an operator give it up.
-//! `set_aside` keeps what restored stores held out of everything. `worker` does the work, beside
-//! the requests. `compare` answers the questions of other nodes. `roles` and `change` know which
-//! classes this node gets and gives while the ring changes, and `prove` brings them to their new
-//! nodes.
+//! What it is: the state behind the work of `repair`, as far as requests need it, or change it.
+//! `foreign` counts what this node holds for others. `owed` knows which peers missed writes.
+//! `classes` knows which replicas may lack something. `set_aside` keeps what restored stores held
+//! out of everything. `roles` and `change` know which classes this node gets and gives while the
+//! ring changes, `proofs` and `orders` how far the work on that is, and `checkpoint` saves what
+//! must outlive the process.
 //!
-//! What it is not: it decides nothing about quorums and reaps nothing. It reaches other nodes only
-//! through [`TransferClient`](crate::TransferClient).
+//! What it is not: it asks no other node, and moves no copy. It decides nothing about quorums and
+//! reaps nothing.
 //!
 //! Invariants:
-//! * A copy leaves a store only after every primary of its class proved that it durably holds that
-//!   version or a descendant, and only if the copy is still that version.
 //! * Everything goes by class, never by partition alone.
-//! * What a restored store held at its start is pushed to nobody, unless another replica has it,
-//!   too, or an operator wants it.
-//! * What cannot be read leaves a store only if every primary has exactly that version, if another
-//!   version takes its place, or if an operator gives it up.
 //! * A mark is cleared only for what was proved after the work on it began.
+//! * What a restored store held at its start counts as absent until it is taken back.
 
 mod change;
 mod checkpoint;
 mod classes;
-mod compare;
-mod config;
 mod counts;
-mod figures;
-mod fill;
-mod fold;
 mod foreign;
-mod hand_back;
-mod hand_back_ranges;
 mod key_choice;
+mod orders;
 mod owed;
 mod progress;
-mod prove;
-mod repair;
+mod proofs;
+mod ranges;
 mod roles;
-mod send;
 mod set_aside;
-mod set_aside_report;
 mod state_file;
 mod throttle;
-mod unreadable;
-mod worker;
 
 pub use classes::FillReason;
-pub use config::TransferConfig;
-pub use figures::Settled;
 pub use foreign::Amount;
+pub(crate) use foreign::UNKNOWN_N;
 pub use key_choice::KeyChoice;
+pub(crate) use orders::Comparisons;
 pub(crate) use owed::AwaitedReplicas;
+pub(crate) use progress::Tracked;
 pub use progress::{Transfer, TransferKind};
-pub use prove::ProofObstacle;
-pub use set_aside_report::{SetAsideReport, SetAsideVersion};
-pub use unreadable::{UnreadableReport, UnreadableVersion};
+pub(crate) use proofs::Asked;
+pub use proofs::ProofObstacle;
+pub(crate) use ranges::Ranges;
+pub(crate) use roles::is_of_one_ring;
 
-use crate::config::KvConfig;
-use crate::engine::Engine;
+use crate::config::{KvConfig, TransferConfig};
+use crate::open_error::OpenError;
 use crate::partition::{Partition, PartitionTable};
 use crate::replica::ClassId;
-use crate::start::OpenError;
 use checkpoint::Checkpoint;
 use classes::Classes;
-use fill::Orders;
-use fold::{Batch, Fold};
 use foreign::{ForeignCopy, ForeignData};
-use ombak_ring::RingVersion;
 use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_runtime::{Asker, Pool, Runtime, Waited};
 use ombak_types::{Error, NodeId};
+use orders::Orders;
 use owed::OwedMarks;
 use parking_lot::Mutex;
 use progress::Progress;
-use prove::Proofs;
+use proofs::Proofs;
 use set_aside::SetAside;
 use state_file::StateFile;
 use std::collections::BTreeMap;
@@ -102,57 +84,43 @@ const FOLD_THREADS: usize = 2;
 /// Maximum number of walks that wait for these threads.
 const FOLDS_MAX: usize = 256;
 
-impl Engine {
-    /// The version of a home that this node knows. An answer about a class is right for this
-    /// version only; steps of other homes do not touch it.
-    pub(crate) fn home_version(&self, home: u32) -> RingVersion {
-        self.placement().home(home).version()
-    }
-
-    /// Whether a message that was stamped with this version of a placement is about the home as
-    /// this node knows it: the home has not changed since, and this node is not behind the sender.
-    pub(crate) fn agrees_on_home(&self, placement: &Placement, home: u32, stamp: RingVersion) -> bool {
-        placement.home(home).version() <= stamp && stamp <= placement.version()
-    }
-}
-
 /// What this node knows of copies that do not lie where they belong, and the work on them.
 pub(crate) struct Transfers {
     pub(crate) foreign: ForeignData,
     pub(crate) owed: Arc<OwedMarks>,
     pub(crate) classes: Classes,
-    set_aside: SetAside,
-    orders: Orders,
-    proofs: Proofs,
+    pub(crate) set_aside: SetAside,
+    pub(crate) orders: Orders,
+    pub(crate) proofs: Proofs,
     /// The placement by which this node has its classes; `None` if it does not know.
-    adopted: Mutex<Option<Placement>>,
+    pub(crate) adopted: Mutex<Option<Placement>>,
     /// The placement in force, by which it goes; `None` before the first one.
-    in_force: Mutex<Option<Placement>>,
+    pub(crate) in_force: Mutex<Option<Placement>>,
     /// For each class that is being filled: the primaries with which it was compared.
-    compared: Mutex<BTreeMap<ClassId, fill::Comparisons>>,
-    checkpoint: Checkpoint,
-    foreign_bytes_max: u64,
-    throttle: Throttle,
-    progress: Arc<Progress>,
-    pool: Pool,
-    fold_pool: Pool,
-    runtime: Arc<dyn Runtime>,
-    concurrency: AtomicUsize,
-    gives: AtomicBool,
-    takes: AtomicBool,
+    pub(crate) compared: Mutex<BTreeMap<ClassId, Comparisons>>,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) foreign_bytes_max: u64,
+    pub(crate) throttle: Throttle,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) pool: Pool,
+    pub(crate) fold_pool: Pool,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) concurrency: AtomicUsize,
+    pub(crate) gives: AtomicBool,
+    pub(crate) takes: AtomicBool,
     /// Whether this node hands back what it holds for others. A node that joins does not, until
     /// its join is committed.
-    hands_back: AtomicBool,
+    pub(crate) hands_back: AtomicBool,
     /// When a copy was refused last because a disk is full.
-    refused_for_space_at: Mutex<Option<Instant>>,
+    pub(crate) refused_for_space_at: Mutex<Option<Instant>>,
     /// Whether what has failed is to be tried again at once.
-    retries_at_once: AtomicBool,
-    is_working: AtomicBool,
-    is_stopped: AtomicBool,
+    pub(crate) retries_at_once: AtomicBool,
+    pub(crate) is_working: AtomicBool,
+    pub(crate) is_stopped: AtomicBool,
     /// Nodes that have asked what this node holds for them, and when. They count as up for a while,
     /// whatever failure detection still says.
-    returned: Mutex<BTreeMap<NodeId, Instant>>,
-    work: Notify,
+    pub(crate) returned: Mutex<BTreeMap<NodeId, Instant>>,
+    pub(crate) work: Notify,
 }
 
 impl Transfers {
@@ -244,12 +212,8 @@ impl Transfers {
         }
     }
 
-    /// Whether copies can be brought to a node.
-    fn is_reachable(&self, engine: &Engine, node: NodeId) -> bool {
-        engine.config.peers.is_up(node) || self.has_returned(node)
-    }
-
-    fn has_returned(&self, node: NodeId) -> bool {
+    /// Whether a node has just asked what this node holds for it.
+    pub(crate) fn has_returned(&self, node: NodeId) -> bool {
         let returned = self.returned.lock();
         returned.get(&node).is_some_and(|at| self.runtime.now() < *at + RETURNED_FOR)
     }
@@ -316,16 +280,5 @@ impl Transfers {
         walk: impl FnOnce(&Waited<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.fold_pool.run_for(asker, walk).await?
-    }
-
-    async fn next_batch(&self, mut fold: Fold) -> Result<(Fold, Option<Batch>), Error> {
-        let (fold, batch) = self
-            .fold_pool
-            .run(move || {
-                let batch = fold.next();
-                (fold, batch)
-            })
-            .await?;
-        Ok((fold, batch?))
     }
 }

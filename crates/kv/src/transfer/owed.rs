@@ -31,9 +31,9 @@ struct Mark {
 /// What a peer is owed: versions of a class from a seq on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owed {
-    pub(super) class: ClassId,
-    pub(super) peer: NodeId,
-    pub(super) since_seq: u64,
+    pub(crate) class: ClassId,
+    pub(crate) peer: NodeId,
+    pub(crate) since_seq: u64,
 }
 
 /// The marks of this node.
@@ -96,17 +96,17 @@ impl OwedMarks {
 
     /// Ends the present epoch. What had been appended before this call belongs to puts of epochs
     /// that have ended.
-    pub(super) fn next_epoch(&self) -> u64 {
+    pub(crate) fn next_epoch(&self) -> u64 {
         self.epoch.fetch_add(1, Ordering::SeqCst)
     }
 
     /// Whether all puts of an epoch that is over have ended.
-    pub(super) fn has_drained(&self, epoch: u64) -> bool {
+    pub(crate) fn has_drained(&self, epoch: u64) -> bool {
         self.active_puts[epoch as usize % 2].load(Ordering::SeqCst) == 0
     }
 
     /// Whether no put waits for replicas.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.has_drained(0) && self.has_drained(1)
     }
 
@@ -124,7 +124,7 @@ impl OwedMarks {
     }
 
     /// Begins the work on a mark. Returns the seq from which on versions are owed.
-    pub(super) fn begin(&self, class: ClassId, peer: NodeId) -> Option<u64> {
+    pub(crate) fn begin(&self, class: ClassId, peer: NodeId) -> Option<u64> {
         let mut marks = self.marks.lock();
         let mark = marks.get_mut(&(class, peer)).filter(|mark| !mark.is_worked_on)?;
         mark.is_worked_on = true;
@@ -133,7 +133,7 @@ impl OwedMarks {
 
     /// Ends the work on a mark. Only what was proved is cleared: what the peer missed since the
     /// work began stays owed.
-    pub(super) fn end(&self, class: ClassId, peer: NodeId, is_proven: bool) {
+    pub(crate) fn end(&self, class: ClassId, peer: NodeId, is_proven: bool) {
         let mut marks = self.marks.lock();
         let Some(mark) = marks.get_mut(&(class, peer)) else { return };
         let Mark { since_seq, missed_seq, .. } = *mark;
@@ -151,14 +151,14 @@ impl OwedMarks {
     }
 
     /// Everything that is owed, in order.
-    pub(super) fn list(&self) -> Vec<Owed> {
+    pub(crate) fn list(&self) -> Vec<Owed> {
         let marks = self.marks.lock();
         let least = |mark: &Mark| mark.missed_seq.map_or(mark.since_seq, |missed| missed.min(mark.since_seq));
         marks.iter().map(|((class, peer), mark)| Owed { class: *class, peer: *peer, since_seq: least(mark) }).collect()
     }
 
     /// Forgets the marks that nobody can or need pay.
-    pub(super) fn forget(&self, is_needless: impl Fn(ClassId, NodeId) -> bool) {
+    pub(crate) fn forget(&self, is_needless: impl Fn(ClassId, NodeId) -> bool) {
         let mut marks = self.marks.lock();
         let before = marks.len();
         marks.retain(|(class, peer), _| !is_needless(*class, *peer));
@@ -173,7 +173,7 @@ impl OwedMarks {
     }
 
     /// The number of changes of the marks since the start.
-    pub(super) fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 }

@@ -57,13 +57,13 @@ struct Counters {
 
 /// The transfers of this node.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     table: Mutex<Table>,
-    pub(super) counts: TransferCounts,
+    pub(crate) counts: TransferCounts,
 }
 
 /// The place of one transfer in the table; it leaves the table when this is dropped.
-pub(super) struct Tracked {
+pub(crate) struct Tracked {
     progress: Arc<Progress>,
     number: u64,
     kind: TransferKind,
@@ -71,7 +71,7 @@ pub(super) struct Tracked {
 }
 
 impl Progress {
-    pub(super) fn begin(
+    pub(crate) fn begin(
         self: &Arc<Self>,
         kind: TransferKind,
         class: ClassId,
@@ -88,7 +88,7 @@ impl Progress {
     }
 
     /// All transfers, in the order in which they began.
-    pub(super) fn list(&self) -> Vec<Transfer> {
+    pub(crate) fn list(&self) -> Vec<Transfer> {
         let table = self.table.lock();
         let read = |(transfer, counters): &(Transfer, Arc<Counters>)| {
             let (keys, bytes) = (counters.keys.load(Ordering::Relaxed), counters.bytes.load(Ordering::Relaxed));
@@ -101,15 +101,15 @@ impl Progress {
 
 impl Tracked {
     /// Notes how many keys will be compared, about.
-    pub(super) fn expects(&self, keys: u64) {
+    pub(crate) fn expects(&self, keys: u64) {
         self.counters.keys_total.store(keys, Ordering::Relaxed);
     }
 
-    pub(super) fn compared(&self, keys: u64) {
+    pub(crate) fn compared(&self, keys: u64) {
         self.counters.keys.fetch_add(keys, Ordering::Relaxed);
     }
 
-    pub(super) fn pushed(&self, keys: u64, bytes: u64) {
+    pub(crate) fn pushed(&self, keys: u64, bytes: u64) {
         self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.progress.counts.pushed(self.kind, keys, bytes);
     }

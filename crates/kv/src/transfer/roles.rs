@@ -14,13 +14,13 @@ use std::collections::BTreeSet;
 
 /// Some classes of a home: those with an n above the first number, up to the second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     above: u32,
     up_to: u32,
 }
 
 impl Span {
-    pub(super) const fn includes(self, n: u32) -> bool {
+    pub(crate) const fn includes(self, n: u32) -> bool {
         self.above < n && n <= self.up_to
     }
 
@@ -30,11 +30,11 @@ impl Span {
     }
 
     /// One number for an atomic place.
-    pub(super) const fn to_bits(self) -> u64 {
+    pub(crate) const fn to_bits(self) -> u64 {
         (self.above as u64) << 32 | self.up_to as u64
     }
 
-    pub(super) const fn from_bits(bits: u64) -> Self {
+    pub(crate) const fn from_bits(bits: u64) -> Self {
         Self { above: (bits >> 32) as u32, up_to: bits as u32 }
     }
 }
@@ -47,7 +47,7 @@ fn rank(ring: &Ring, home: u32, node: NodeId) -> u32 {
 }
 
 /// The place of a node in the ring in force of a home.
-pub(super) fn rank_in_force(home: &HomePlacement<'_>, node: NodeId) -> u32 {
+pub(crate) fn rank_in_force(home: &HomePlacement<'_>, node: NodeId) -> u32 {
     rank(home.in_force(), home.home(), node)
 }
 
@@ -57,7 +57,7 @@ fn rank_in_other(home: &HomePlacement<'_>, node: NodeId) -> u32 {
 
 /// The classes that a node is to get, and does not hold yet: the home is pending, and the node is
 /// in the pending set alone.
-pub(super) fn joining(home: &HomePlacement<'_>, node: NodeId) -> Span {
+pub(crate) fn joining(home: &HomePlacement<'_>, node: NodeId) -> Span {
     match home.phase() {
         Phase::Pending => Span { above: rank_in_other(home, node), up_to: rank_in_force(home, node) },
         Phase::Settled | Phase::Flipped => Span::default(),
@@ -65,12 +65,12 @@ pub(super) fn joining(home: &HomePlacement<'_>, node: NodeId) -> Span {
 }
 
 /// Whether a begin of a home has made a node a member that was none of it at all.
-pub(super) fn is_newcomer(home: &HomePlacement<'_>, node: NodeId) -> bool {
+pub(crate) fn is_newcomer(home: &HomePlacement<'_>, node: NodeId) -> bool {
     joining(home, node).up_to == u32::MAX
 }
 
 /// Whether all homes got the ring at once, because there was nothing to move.
-pub(super) fn is_of_one_ring(placement: &Placement) -> bool {
+pub(crate) fn is_of_one_ring(placement: &Placement) -> bool {
     let version = placement.version();
     placement.goal().version() == version && placement.homes().all(|h| !h.is_changing() && h.version() == version)
 }
@@ -79,7 +79,7 @@ pub(super) fn is_of_one_ring(placement: &Placement) -> bool {
 /// adopted the begin that led there: it does not know that it holds everything of them. `before` is
 /// the placement that it adopted last. Classes with an n that no bucket has hold nothing: homes in
 /// which only these move take no steps, and count only if a class with one of `ns` is among them.
-pub(super) fn unprepared(
+pub(crate) fn unprepared(
     before: Option<&Placement>,
     after: &Placement,
     node: NodeId,

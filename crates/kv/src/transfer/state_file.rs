@@ -28,16 +28,16 @@ const FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
 /// What is saved of one partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SavedPartition {
-    pub(super) number: u32,
-    pub(super) store: KnownStore,
+pub(crate) struct SavedPartition {
+    pub(crate) number: u32,
+    pub(crate) store: KnownStore,
     /// Every put that had appended up to this seq had ended.
-    pub(super) checkpoint_seq: u64,
+    pub(crate) checkpoint_seq: u64,
     /// The seq up to which versions are set aside; 0: none is.
     #[serde(skip_serializing_if = "is_zero", default)]
-    pub(super) set_aside_to: u64,
+    pub(crate) set_aside_to: u64,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) filling: Option<Filling>,
+    pub(crate) filling: Option<Filling>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -67,28 +67,28 @@ struct Saved {
 
 /// What a node knows of its replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReplicaState {
+pub(crate) struct ReplicaState {
     /// Whether the process ended in order after this was saved.
-    pub(super) is_closed: bool,
-    pub(super) partitions: Vec<SavedPartition>,
-    pub(super) owed: Vec<Owed>,
+    pub(crate) is_closed: bool,
+    pub(crate) partitions: Vec<SavedPartition>,
+    pub(crate) owed: Vec<Owed>,
     /// The placement that the node has adopted last, if the ring has changed.
-    pub(super) placement: Option<Placement>,
+    pub(crate) placement: Option<Placement>,
 }
 
 /// The file.
-pub(super) struct StateFile {
+pub(crate) struct StateFile {
     fs: Arc<dyn FileSystem>,
     path: PathBuf,
 }
 
 impl StateFile {
-    pub(super) fn new(fs: Arc<dyn FileSystem>, data_dir: &Path) -> Self {
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, data_dir: &Path) -> Self {
         Self { fs, path: data_dir.join(FILE_NAME) }
     }
 
     /// Reads the file; `None` when there is none.
-    pub(super) fn load(&self) -> Result<Option<ReplicaState>, NodeFileError> {
+    pub(crate) fn load(&self) -> Result<Option<ReplicaState>, NodeFileError> {
         let remedy = "without it this node does not know what it owes to others: put back a copy of it";
         let saved = read_saved::<Saved>(&*self.fs, self.path.clone(), FILE_BYTES_MAX, FORMATS, remedy)?;
         let Some(saved) = saved else { return Ok(None) };
@@ -102,7 +102,7 @@ impl StateFile {
     }
 
     /// Replaces the file. After a success the state survives a power loss. Blocks.
-    pub(super) fn save(&self, state: &ReplicaState) -> io::Result<()> {
+    pub(crate) fn save(&self, state: &ReplicaState) -> io::Result<()> {
         let owed = state.owed.iter().map(|owed| SavedMark {
             partition: owed.class.partition,
             n: owed.class.n,

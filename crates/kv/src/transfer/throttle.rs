@@ -12,7 +12,7 @@ const BURST: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Delays whoever pushes, so that all together stay below a rate.
-pub(super) struct Throttle {
+pub(crate) struct Throttle {
     runtime: Arc<dyn Runtime>,
     bytes_per_second: AtomicU64,
     /// When everything that was admitted so far has been paid for.
@@ -21,25 +21,25 @@ pub(super) struct Throttle {
 
 impl Throttle {
     /// A throttle for a rate; 0 means no limit.
-    pub(super) fn new(runtime: Arc<dyn Runtime>, bytes_per_second: u64) -> Self {
+    pub(crate) fn new(runtime: Arc<dyn Runtime>, bytes_per_second: u64) -> Self {
         let paid_at = Mutex::new(runtime.now());
         Self { runtime, bytes_per_second: AtomicU64::new(bytes_per_second), paid_at }
     }
 
     /// The rate.
-    pub(super) fn bytes_per_second(&self) -> u64 {
+    pub(crate) fn bytes_per_second(&self) -> u64 {
         self.bytes_per_second.load(Ordering::Relaxed)
     }
 
     /// Sets another rate. What waits at the former one goes on within a second.
-    pub(super) fn set_bytes_per_second(&self, bytes_per_second: u64) {
+    pub(crate) fn set_bytes_per_second(&self, bytes_per_second: u64) {
         self.bytes_per_second.store(bytes_per_second, Ordering::Relaxed);
         let mut paid_at = self.paid_at.lock();
         *paid_at = (*paid_at).min(self.runtime.now());
     }
 
     /// Waits until `bytes` may be pushed, or until the rate is another one.
-    pub(super) async fn admit(&self, bytes: u64) {
+    pub(crate) async fn admit(&self, bytes: u64) {
         let rate = self.bytes_per_second();
         let Some(at) = self.reserve(bytes) else { return };
         while self.bytes_per_second() == rate {

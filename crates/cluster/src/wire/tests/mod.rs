@@ -150,7 +150,7 @@ fn mode() -> impl Strategy<Value = StoreMode> {
 }
 
 fn ballot() -> impl Strategy<Value = Ballot> {
-    any::<(u64, u64)>().prop_map(|(stamp, operation)| Ballot { stamp: UnixMicros(stamp), operation })
+    any::<(u64, u64)>().prop_map(|(stamp, number)| Ballot { stamp: UnixMicros(stamp), number })
 }
 
 prop_compose! {

@@ -65,7 +65,7 @@ fn questions_have_the_bytes_of_version_1() {
     let kind = StoreKind { dvv: false, values: 0 };
     let repair = ReplicaStore { kind, mode: StoreMode::ReplaceUnreadable, noted: None, synced: false, ..store };
     check(REPAIR, &repair, encode_replica_store, decode_replica_store);
-    let ballot = Ballot { stamp: UnixMicros(300), operation: 9 };
+    let ballot = Ballot { stamp: UnixMicros(300), number: 9 };
     let conditional = ReplicaStore { mode: StoreMode::IfExpected { expected: VectorClock::new(), ballot }, ..repair };
     check(CONDITIONAL, &conditional, encode_replica_store, decode_replica_store);
     let key = "key".into();

@@ -1,7 +1,7 @@
 //! The actions of a read, which the runtime executes.
 
 use super::events::Ask;
-use crate::interface::GetReply;
+use crate::requests::GetReply;
 use ombak_types::{Error, Object};
 use smallvec::SmallVec;
 

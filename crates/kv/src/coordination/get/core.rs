@@ -28,7 +28,7 @@ use super::reply::reply_with;
 use super::votes::Votes;
 use crate::coordination::Replica;
 use crate::hooks::ValueKind;
-use crate::interface::GetReply;
+use crate::requests::GetReply;
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -8,11 +8,11 @@ mod core;
 mod events;
 mod newest;
 mod plan;
-#[cfg(test)]
-mod properties;
 mod refusal;
 mod repairs;
 mod reply;
+#[cfg(test)]
+mod tests;
 mod votes;
 
 pub use self::actions::{GetAction, GetActions, Lack};

@@ -56,7 +56,7 @@ impl Copies {
         let (mut merged, mut digest) = (first.object.clone(), first.digest);
         for copy in chosen {
             merged.merge(copy.object.clone());
-            digest = crate::partition::digest(&merged);
+            digest = crate::digest::digest(&merged);
         }
         Newest::Ready(merged, digest)
     }

@@ -1,7 +1,7 @@
 //! The thresholds of a read, computed before any replica is asked.
 
 use crate::coordination::{Replica, Tally, expand, quorum};
-use crate::interface::GetOptions;
+use crate::requests::GetOptions;
 use ombak_types::time::UnixMicros;
 use ombak_types::{BucketProps, Error};
 

@@ -4,7 +4,7 @@ use super::copies::Copies;
 use super::newest::Newest;
 use super::plan::GetPlan;
 use super::votes::Votes;
-use crate::interface::GetReply;
+use crate::requests::GetReply;
 use ombak_types::Error;
 
 /// The answer while too few replicas are in favour, if no further answer can change it.

@@ -3,7 +3,7 @@
 use super::plan::GetPlan;
 use crate::coordination::expiry;
 use crate::hooks::{ValueKind, merge_values, show_values};
-use crate::interface::GetReply;
+use crate::requests::GetReply;
 use ombak_types::{Error, Object};
 
 /// What the client sees of the newest version. `values` is the kind of the bucket's values, if they

@@ -4,7 +4,7 @@
 mod core;
 mod plan;
 #[cfg(test)]
-mod properties;
+mod tests;
 
 pub use self::core::{Before, PutAction, PutActions, PutCore, PutEvent};
 pub use self::plan::PutPlan;

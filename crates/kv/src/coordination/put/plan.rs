@@ -1,7 +1,7 @@
 //! The thresholds of a write, computed before any replica is asked.
 
 use crate::coordination::{CountedSets, Replica, Tallies, expand, quorum};
-use crate::interface::PutOptions;
+use crate::requests::PutOptions;
 use ombak_types::{BucketProps, Error};
 
 /// The thresholds of one write.

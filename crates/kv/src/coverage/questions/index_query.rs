@@ -19,11 +19,12 @@
 use super::content::{VERSION_1, owned, read_bucket, read_count, write_bucket};
 use crate::coverage::local_part::{Here, LocalPart, OpenedPart, Step};
 use crate::coverage::question_kind::{PieceKind, Question, QuestionKind};
-use crate::query::{IndexMatch, IndexQuery, QueryRange, QueryWalk, SharedWalk, compile_pattern};
+use crate::query::{QueryWalk, SharedWalk};
 use crate::replica::{
     BadContent, ContentReader, ContentWriter, CoverageItem, CoveragePiece, CoverageQuestion, PieceContent,
     QuestionContent,
 };
+use crate::requests::{IndexMatch, IndexQuery, QueryRange, compile_pattern};
 use bytes::Bytes;
 use num_bigint::BigInt;
 use ombak_types::{Error, IndexTerm};

@@ -77,8 +77,8 @@ async fn coordinate(
     let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new(value)] };
     let key = Some(Bytes::copy_from_slice(key.as_bytes()));
     let request = PutRequest { bucket: bucket.clone(), key, object, options: absent() };
-    let operation = cluster.next_operation();
-    let put = ForwardedPut { operation, request, begin_by: None, deadline: None };
+    let number = cluster.next_operation();
+    let put = ForwardedPut { number, request, begin_by: None, deadline: None };
     cluster.nodes[node].local_replica().coordinate(put).await.map(drop)
 }
 

@@ -70,10 +70,10 @@ async fn a_put_that_may_have_been_executed_is_not_tried_elsewhere() {
     assert_eq!(cluster.values(first, "k").await, ["v"]);
 }
 
-fn forwarded(operation: u64, key: &'static str, value: &'static str) -> ForwardedPut {
+fn forwarded(number: u64, key: &'static str, value: &'static str) -> ForwardedPut {
     let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new(value)] };
     let request = PutRequest { bucket: bucket(), key: Some(key.into()), object, options: all() };
-    ForwardedPut { operation, request, begin_by: Some(Instant::now() + Duration::from_secs(30)), deadline: None }
+    ForwardedPut { number, request, begin_by: Some(Instant::now() + Duration::from_secs(30)), deadline: None }
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! Several engines that are replicas of each other, in one process. Their peers are called
 //! directly, so that what is tested is the coordination and not the transport.
 
+mod bucket_properties;
 pub mod cluster;
 mod commit_hooks;
 mod conditional;
 mod coordinators;
 mod hooks;
 mod network;
-mod properties;
 mod puts;
 mod reads;
 mod reaping;

@@ -34,7 +34,7 @@ fn check_reads_and_stores(frozen: &mut FrozenMessages) {
         let read = ReplicaRead { partition: 300, n: 3, ring, key: "a key".into(), ask, deadline };
         check(frozen, &format!("replica_read/{name}"), &read, encode_replica_read, decode_replica_read);
     }
-    let ballot = Ballot { stamp: UnixMicros(300), operation: DIGEST };
+    let ballot = Ballot { stamp: UnixMicros(300), number: DIGEST };
     for (name, mode) in [
         ("merge", StoreMode::Merge),
         ("if_expected", StoreMode::IfExpected { expected: a_clock(), ballot }),

@@ -1,0 +1,146 @@
+//! Finds the versions of this node that are to be brought to other nodes.
+
+use crate::engine::Engine;
+use crate::partition::{Access, Partition};
+use crate::replica::{COMPARE_KEYS_MAX, ClassId, HeldVersion, TRANSFER_BYTES_MAX};
+use crate::routing::class_of_key;
+use crate::transfer::{Ranges, Transfers, UNKNOWN_N};
+use ombak_storage::{Detail, FoldEntry, Scope, Snapshot};
+use ombak_types::{Error, ShownKey, VectorClock};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tracing::warn;
+
+/// Bytes that one entry of a question takes beside its key, its clock included, about.
+const ENTRY_BYTES: usize = 100;
+
+/// Which versions of a partition a fold finds.
+#[derive(Clone, Debug)]
+pub(super) enum Which {
+    /// All of classes in which this node is no primary.
+    Foreign,
+    /// Those of one class, in some ranges or in all.
+    Class { n: u32, ranges: Option<Ranges> },
+}
+
+/// A version that is to be brought to other nodes.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) held: HeldVersion,
+    /// The bytes of the version, as far as they are known without reading it.
+    pub(super) bytes: u64,
+    /// Whether this node can read the version. Otherwise its clock is not known, and only a replica
+    /// with the same digest is known to have it.
+    pub(super) is_readable: bool,
+}
+
+/// The candidates of one batch, by their n.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) by_n: BTreeMap<u32, Vec<Candidate>>,
+}
+
+/// A walk over the versions of a partition, a batch at a time.
+pub(super) struct Fold {
+    engine: Arc<Engine>,
+    pub(super) partition: Arc<Partition>,
+    snapshot: Box<dyn Snapshot>,
+    which: Which,
+    since_seq: u64,
+    /// Entries that were found and did not fit into the last batch.
+    found: VecDeque<FoldEntry>,
+}
+
+impl Fold {
+    /// Begins a walk over the versions that were appended after `since_seq`, and none that is set
+    /// aside. It finds every version whose lock was taken before this is called. Blocks.
+    pub(super) fn begin(engine: &Arc<Engine>, partition: u32, which: Which, since_seq: u64) -> Result<Self, Error> {
+        let partition = engine.partitions().find(partition)?;
+        partition.await_writers();
+        let snapshot = partition.snapshot()?;
+        let since_seq = since_seq.max(partition.set_aside_to());
+        Ok(Self { engine: engine.clone(), partition, snapshot, which, since_seq, found: VecDeque::new() })
+    }
+
+    /// The next batch; `None` at the end. Blocks.
+    pub(super) fn next(&mut self) -> Result<Option<Batch>, Error> {
+        if self.found.is_empty() {
+            self.found = self.visit()?.into();
+        }
+        if self.found.is_empty() {
+            return Ok(None);
+        }
+        let (mut batch, mut bytes) = (Batch::default(), 0);
+        while let Some(entry) = self.found.front() {
+            let entry_bytes = entry.key.len() + ENTRY_BYTES;
+            if bytes > 0 && bytes + entry_bytes > TRANSFER_BYTES_MAX {
+                break;
+            }
+            bytes += entry_bytes;
+            if let Some(entry) = self.found.pop_front() {
+                self.add(&entry, &mut batch);
+            }
+        }
+        Ok(Some(batch))
+    }
+
+    fn visit(&mut self) -> Result<Vec<FoldEntry>, Error> {
+        let buckets = self.engine.buckets.snapshot();
+        let (engine, number, which) = (&self.engine, self.partition.number(), &self.which);
+        let is_of_class = |key: &[u8]| {
+            let n = class_of_key(&buckets, key);
+            match which {
+                Which::Foreign => {
+                    engine.transfers.foreign.is_foreign(ClassId { partition: number, n: n.unwrap_or(UNKNOWN_N) })
+                }
+                Which::Class { n: wanted, ranges } => {
+                    n == Some(*wanted) && ranges.as_ref().is_none_or(|ranges| ranges.include(key))
+                }
+            }
+        };
+        let scope = Scope { class: Some(&is_of_class), since_seq: self.since_seq, ..Scope::KEPT };
+        Ok(self.snapshot.next(&scope, Detail::Keys, COMPARE_KEYS_MAX)?)
+    }
+
+    /// Adds the present version of a key.
+    fn add(&self, entry: &FoldEntry, batch: &mut Batch) {
+        let n = class_of_key(&self.engine.buckets.snapshot(), &entry.key).unwrap_or(UNKNOWN_N);
+        let head = self.partition.read_head(&entry.key, Access::Blocking);
+        let decoded = head.and_then(|found| {
+            let Some(found) = found else { return Ok(None) };
+            let object = self.partition.decode(&entry.key, &found)?;
+            Ok(Some((object.clock, found)))
+        });
+        match decoded {
+            // It was removed since the snapshot.
+            Ok(None) => {}
+            Ok(Some((clock, found))) => {
+                let bytes = self.partition.store().record_bytes(&entry.key).ok().flatten();
+                let bytes = bytes.unwrap_or((entry.key.len() + found.head.len()) as u64);
+                let held = HeldVersion { key: entry.key.clone(), digest: found.digest, clock };
+                batch.by_n.entry(n).or_default().push(Candidate { held, bytes, is_readable: true });
+            }
+            Err(why) => {
+                let partition = self.partition.number();
+                let (at, what) = (ShownKey::of(&entry.key), "a version that others may need is unreadable");
+                warn!(partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, ?why, "{what}");
+                let held = HeldVersion { key: entry.key.clone(), digest: entry.digest, clock: VectorClock::new() };
+                batch.by_n.entry(n).or_default().push(Candidate { held, bytes: 0, is_readable: false });
+            }
+        }
+    }
+}
+
+impl Transfers {
+    /// Takes the next step of a walk on a thread for walks.
+    pub(super) async fn next_batch(&self, mut fold: Fold) -> Result<(Fold, Option<Batch>), Error> {
+        let (fold, batch) = self
+            .fold_pool
+            .run(move || {
+                let batch = fold.next();
+                (fold, batch)
+            })
+            .await?;
+        Ok((fold, batch?))
+    }
+}

@@ -1,0 +1,216 @@
+//! Proves homes that are changing: each version that this member of the old set holds is durably at
+//! the members of the new set (docs/design/ring-changes.md, "Proof of a home").
+//!
+//! What it is: the orders of the driver, one comparison for each class and each member of the new
+//! set, and what has become of them. Both nodes sum up ranges of key hashes. Ranges with equal sums
+//! are proved, because the other node syncs its store before it answers. Of the others this node
+//! brings what the other one lacks.
+//!
+//! What it is not: it does not decide when to prove. The driver orders a proof when every member
+//! has confirmed the begin: a proof that began earlier says nothing.
+//!
+//! Only the end of a comparison is remembered, and only in memory. After an interruption the nodes
+//! sum up anew, and only what differs then is compared by keys. So no version is sent twice.
+//!
+//! The members of the old set share the work: a new member lacks mostly the same versions of all of
+//! them. Each first brings its own part of the ranges, and the others' parts only when these do not
+//! go on.
+
+use super::fill::Task;
+use super::fold::Which;
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::engine::Engine;
+use crate::partition::Partition;
+use crate::replica::{ClassId, SUMMARY_RANGES_MAX, Summarize};
+use crate::transfer::{Asked, ProofObstacle, Ranges, TransferKind, Transfers};
+use ombak_ring::placement::{HomePlacement, LackingHome, Phase, ProvedHome};
+use ombak_runtime::Asker;
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the disk counts as full after it had no room for a copy.
+const FULL_DISK_FOR: Duration = Duration::from_secs(10);
+
+/// Into how many ranges a class is split at least. Each split is finer by a power of two, so that
+/// all members of an old set have the same parts, whatever numbers of ranges they choose. A member
+/// that runs an earlier version has other parts. What no part includes comes when the others stand
+/// still.
+const RANGES_MIN: u32 = 16;
+/// About so many versions fall into a range. Each sum has 16 bytes, and all keys of a range that
+/// differs are compared.
+const VERSIONS_IN_RANGE: u64 = 4;
+
+/// How far a comparison is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proving {
+    /// The other node durably holds everything.
+    Proved,
+    /// Other members of the old set still bring their parts.
+    WaitsForOthers,
+}
+
+/// Into how many ranges to split a class of a partition that has so many keys.
+fn ranges_of(keys: u64) -> u32 {
+    let ranges = (keys / VERSIONS_IN_RANGE).clamp(RANGES_MIN.into(), SUMMARY_RANGES_MAX.into());
+    (ranges as u32).next_power_of_two()
+}
+
+/// The ranges of one of several members of the old set that prove to the same node.
+struct Part {
+    place: u32,
+    of: u32,
+}
+
+impl Part {
+    fn of_node(engine: &Engine, home: &HomePlacement<'_>, n: u32, to: NodeId) -> Self {
+        let here = engine.identity.node_id;
+        let mut provers = home.replica_set(n);
+        provers.retain(|node| *node != to && (*node == here || engine.config.peers.is_up(*node)));
+        let place = provers.iter().position(|node| *node == here).unwrap_or(0);
+        Self { place: place as u32, of: provers.len().max(1) as u32 }
+    }
+
+    /// Whether a range belongs to this part, of so many ranges.
+    const fn includes(&self, range: u32, ranges: u32) -> bool {
+        (range / (ranges / RANGES_MIN)) % self.of == self.place
+    }
+}
+
+fn takes_writes(partition: &Partition) -> bool {
+    let status = partition.store().status();
+    !status.disk_full && status.poisoned.is_none()
+}
+
+impl Transfers {
+    /// Compares a class with a member of the new set, and brings it what it lacks.
+    pub(super) async fn prove(&self, engine: &Arc<Engine>, class: ClassId, node: NodeId) -> Result<Proving, Error> {
+        let is_full = engine.is_full(class.partition, class.n);
+        let Some(begun) = self.proofs.begin(class, node, is_full) else { return Ok(Proving::Proved) };
+        let proving = self.prove_class(engine, class, node, begun).await;
+        self.proofs.note(class, node, begun, |comparison| {
+            comparison.is_proved |= matches!(proving, Ok(Proving::Proved));
+            comparison.obstacle = proving.as_ref().err().map(ToString::to_string);
+            if proving.is_err() {
+                // Others may have been interrupted, too, and have not gone on since.
+                comparison.left_to_others = None;
+            }
+        });
+        proving
+    }
+
+    async fn prove_class(
+        &self,
+        engine: &Arc<Engine>,
+        class: ClassId,
+        node: NodeId,
+        begun: u64,
+    ) -> Result<Proving, Error> {
+        let keys = engine.partitions().find(class.partition)?.store().status().keys;
+        let summarize = Summarize { class, ranges: ranges_of(keys), synced: true };
+        let theirs = engine.config.peers.transfer(node).summarize(summarize).await?;
+        let there = engine.clone();
+        let own = self.walk(Asker::default(), move |waited| there.summarize(&summarize, waited)).await?;
+        if own.home_version.number != begun || theirs.home_version != own.home_version {
+            let why = format!("node {node} or this node has not adopted the begin of the home, or has adopted its end");
+            return Err(StoreFailure::new(StoreFailureKind::Busy, why).into());
+        }
+        if theirs.ranges.len() != own.ranges.len() {
+            return Err(StoreFailure::internal("another node summed up another number of ranges").into());
+        }
+        let differs = |range: &u32| theirs.ranges[*range as usize] != own.ranges[*range as usize];
+        let differing: Vec<u32> = (0..summarize.ranges).filter(differs).collect();
+        let placement = engine.placement();
+        let part = Part::of_node(engine, &placement.home(class.partition), class.n, node);
+        let (own_part, others): (Vec<u32>, Vec<u32>) =
+            differing.iter().partition(|range| part.includes(**range, summarize.ranges));
+        let waits = self.proofs.is_to_wait(class, node, begun, others.len(), self.runtime.now());
+        let brought = if waits { own_part } else { differing };
+        if !brought.is_empty() {
+            let versions = brought.iter().map(|range| own.ranges[*range as usize].versions).sum();
+            let which = Which::Class { n: class.n, ranges: Some(Ranges::of(summarize.ranges, &brought)) };
+            let task = Task { which, since_seq: 0, kind: TransferKind::Ownership, versions: Some(versions) };
+            self.bring_all(engine, class, node, task).await?;
+        }
+        Ok(if waits { Proving::WaitsForOthers } else { Proving::Proved })
+    }
+
+    /// The homes that this node has proved.
+    pub(super) fn proved_homes(&self, engine: &Engine) -> Vec<ProvedHome> {
+        self.proofs.proved(&Asked {
+            placement: &engine.placement(),
+            here: engine.identity.node_id,
+            ns: &engine.buckets.snapshot().all_n_vals(),
+            is_full: &|home, n| engine.is_full(home, n),
+        })
+    }
+
+    /// What keeps this node from proving homes.
+    pub(super) fn proof_obstacles(&self) -> Vec<ProofObstacle> {
+        self.proofs.obstacles()
+    }
+
+    /// Whether a store of this node takes no writes, or its disk had no room for a copy lately.
+    pub(super) fn takes_no_copies(&self, engine: &Engine) -> bool {
+        let refused_at = *self.refused_for_space_at.lock();
+        let was_refused = refused_at.is_some_and(|at| self.runtime.now() < at + FULL_DISK_FOR);
+        was_refused || engine.partitions().all_open().any(|partition| !takes_writes(&partition))
+    }
+
+    /// Notes that a copy was refused because the disk is full.
+    pub(super) fn note_refused_for_space(&self) {
+        *self.refused_for_space_at.lock() = Some(self.runtime.now());
+    }
+
+    /// The changing homes of which this node is in the new set, and would not be full if they
+    /// flipped now.
+    pub(super) fn lacking_homes(&self, engine: &Engine) -> Vec<LackingHome> {
+        if is_broken(BrokenRule::NewSetsSayWhatTheyLack) {
+            return Vec::new();
+        }
+        let (placement, here) = (engine.placement(), engine.identity.node_id);
+        let ns = engine.buckets.snapshot().all_n_vals();
+        let of_home = |home: HomePlacement<'_>| {
+            let new_set = |n: u32| match home.phase() {
+                Phase::Pending => home.other_set(n),
+                Phase::Settled | Phase::Flipped => home.replica_set(n),
+            };
+            // A store that takes no writes does not hold what comes.
+            let takes_writes = |partition: u32| engine.partitions().get(partition).is_some_and(|p| takes_writes(&p));
+            let is_lacking = |n: &u32| {
+                let is_known = self.classes.would_be_full(home.home(), *n) && takes_writes(home.home());
+                new_set(*n).contains(&here) && !is_known
+            };
+            let lacking: BTreeSet<u32> = ns.iter().copied().filter(is_lacking).collect();
+            (!lacking.is_empty()).then(|| LackingHome { home: home.home(), ns: lacking })
+        };
+        placement.homes().filter(HomePlacement::is_changing).filter_map(of_home).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_with_few_versions_has_few_ranges() {
+        let numbers = [0, 1, 63, 64, 65, 1_000, 16_384, u64::MAX].map(ranges_of);
+        assert_eq!(numbers, [16, 16, 16, 16, 16, 256, 4_096, 4_096]);
+    }
+
+    #[test]
+    fn the_parts_of_members_are_the_same_hashes_whatever_numbers_of_ranges_they_choose() {
+        for of in 1..=5 {
+            for hash in (0..=u64::MAX).step_by(1 << 54) {
+                let parts = |ranges| {
+                    let range = crate::replica::range_of(hash, ranges);
+                    (0..of).filter(|place| Part { place: *place, of }.includes(range, ranges)).collect::<Vec<u32>>()
+                };
+                let coarse = parts(RANGES_MIN);
+                assert_eq!(coarse.len(), 1, "each range belongs to one part");
+                assert!([64, 1_024, SUMMARY_RANGES_MAX].iter().all(|ranges| parts(*ranges) == coarse));
+            }
+        }
+    }
+}
