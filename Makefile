@@ -32,7 +32,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,11 @@ bench-overwrite: MB_LIVE ?= 100
 bench-overwrite: TIMES ?= 30
 bench-overwrite: ## measure bitcask's disk space while MB_LIVE (100) are overwritten TIMES (30) times
 	cargo run --profile dist --locked --package ombak-storage --example overwrite $(MB_LIVE) $(TIMES)
+
+bench-feed: CHANGES ?= 1000000
+bench-feed: VALUE_BYTES ?= 100
+bench-feed: ## measure how fast consumers read CHANGES (1000000) of VALUE_BYTES (100) from the change feed
+	cargo run --profile dist --locked --package ombak-storage --example change_feed $(CHANGES) $(VALUE_BYTES)
 
 bench-backends: RESULTS ?= $(CARGO_TARGET_DIR)/backends
 bench-backends: ## run the storage tests on each backend, or BACKENDS="test1-leveled ...", in 1 GiB, MINUTES (5) each, into RESULTS

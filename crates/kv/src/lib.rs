@@ -24,6 +24,7 @@ pub mod coverage;
 mod deliberate_faults;
 mod digest;
 mod engine;
+mod feed;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod hooks;

@@ -12,6 +12,7 @@
 use crate::backup::StoreBackup;
 use crate::drops::{DropObserver, drop_each};
 use crate::error::StorageError;
+use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
@@ -279,6 +280,20 @@ pub trait Backend: Send + Sync {
     /// of the bucket's storage keys. May wait until the ordered index is built: not for network
     /// threads.
     fn ordered_snapshot(&self, bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError>;
+
+    /// The cursor of a consumer of the change feed that has seen everything up to now. A consumer
+    /// that begins anew takes it before it folds over everything.
+    fn feed_cursor(&self) -> FeedCursor;
+
+    /// The changes after a cursor ([`crate::feed`]). Waits until background work pauses, and for a
+    /// sync if the query asks for it: not for network threads.
+    fn changes_since(&self, query: &ChangesQuery<'_>) -> Result<ChangesSince, StorageError>;
+
+    /// Keeps what shows removals to consumers of the change feed whose cursors are at `after` or
+    /// later; none: there are no consumers. Whoever opens a store for consumers calls this before
+    /// the first [`maintain`](Self::maintain), and again when the cursors have moved. The caller
+    /// bounds how far a consumer may lag: what is kept takes room on the disk. Blocks.
+    fn retain_removals(&self, after: Option<u64>) -> Result<(), StorageError>;
 
     /// Sizes and states.
     fn status(&self) -> Status;

@@ -3,8 +3,8 @@
 //! What it is: the backends `bitcask`, `leveled`, `leveldb` and `memory`; `multi`, which puts
 //! several of them behind one store; the `journal` and the ledger that the backends on disk are
 //! built from; bodies that grow in `parted`; the inventory that finds missing files; the
-//! verification and repair of stores; and the file system behind a trait, with a simulated one that
-//! tests can break.
+//! verification and repair of stores; the change feed; and the file system behind a trait, with a
+//! simulated one that tests can break.
 //!
 //! What it is not: this crate does not know clocks, siblings, bucket properties or quorums. Keys,
 //! heads, bodies and digests come from the layer above and are opaque bytes and numbers here.
@@ -27,6 +27,7 @@ mod backup;
 pub mod bitcask;
 mod drops;
 pub mod error;
+pub mod feed;
 mod fold;
 pub mod fs;
 #[cfg(any(test, fuzzing))]
@@ -55,6 +56,9 @@ pub use backup::{CutContent, CutFile, StoreBackup, StoreCut};
 pub use bitcask::BitcaskFactory;
 pub use drops::DropObserver;
 pub use error::StorageError;
+pub use feed::{
+    Change, Changes, ChangesQuery, ChangesSince, CursorLost, FeedCursor, FeedStep, KeyState, Origin, Reach,
+};
 pub use fold::{Class, Detail, Expired, FoldEntry, KeyRange, Scope, Snapshot, TermEntry, TermRange, WriteAttrs};
 pub use identity::StoreIdentity;
 pub use inventory::{InventoryConfig, begin_restored, check_root, has_moved_to, promises_anything};

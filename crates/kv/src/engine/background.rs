@@ -3,6 +3,7 @@
 use super::engine::no_thread;
 use super::tombstone_reaper::Reaper;
 use crate::config::KvConfig;
+use crate::feed::Feeds;
 use crate::open_error::OpenError;
 use crate::partition::PartitionTable;
 use ombak_runtime::Periodic;
@@ -19,8 +20,11 @@ const SYNC_LOOK_MIN: Duration = Duration::from_millis(5);
 const SYNC_LOOK_MAX: Duration = Duration::from_secs(1);
 /// The interval of the reaper's rounds.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
+/// The interval at which consumers of changes go on.
+const FEED_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The threads that maintain the stores and remove tombstones, until they are stopped or dropped.
+/// The threads that maintain the stores, remove tombstones and lead consumers of changes, until
+/// they are stopped or dropped.
 pub(super) struct Background {
     threads: Vec<Box<dyn Periodic>>,
     is_stopping: Arc<AtomicBool>,
@@ -48,6 +52,11 @@ impl Background {
             threads.push(start("ombak-sync", look, Box::new(move || sync(&partitions, runtime.now())))?);
         }
         let (clock, is_stopping) = (runtime(), Arc::new(AtomicBool::new(false)));
+        if let Some(mut feeds) = Feeds::open(config, &partitions) {
+            let (partitions, stops) = (partitions.clone(), is_stopping.clone());
+            let follow = move || feeds.round(&partitions, &stops);
+            threads.push(start("ombak-feeds", FEED_INTERVAL, Box::new(follow))?);
+        }
         let stops = is_stopping.clone();
         let maintain = move || maintain(&partitions, clock.wall_clock().secs(), &stops);
         threads.push(start("ombak-maintain", config.maintain_interval, Box::new(maintain))?);

@@ -472,6 +472,7 @@ fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
 fn open_partitions(config: &KvConfig, actors: Arc<ActorSource>) -> Result<PartitionTable, OpenError> {
     let table = PartitionTable::new(config.ring_size, config.backend.clone(), actors);
     let table = table.observed_by(&config.hooks.observers).with_kinds(&config.hooks.kinds);
+    let table = table.remembering_origins(!config.hooks.consumers.is_empty());
     for partition in 0..config.ring_size {
         table.open(partition).map_err(|source| OpenError::Store { partition, source })?;
     }

@@ -8,6 +8,7 @@ use crate::partition::{Access, Added, Deadline, Failure, MergeRules, Partition, 
 use crate::replica::{ReadReply, ReplicaRead, ReplicaStore, StoreMode};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
+use ombak_storage::Origin;
 use ombak_types::stored_object;
 
 /// What became of a version that another node sent.
@@ -90,10 +91,17 @@ impl Engine {
 
     /// Merges a version by clock with the version that is here, and stores the result.
     pub(crate) fn store_replica(&self, store: &ReplicaStore, access: Access) -> Result<Taken, Failure> {
+        let is_repair = store.mode == StoreMode::ReplaceUnreadable || store.stored_secs.is_some();
+        // A version that is not new was read somewhere.
+        self.store_copy(store, if is_repair { Origin::Repair } else { Origin::Replica }, access)
+    }
+
+    /// [`Self::store_replica`] of a version with a known origin.
+    pub(crate) fn store_copy(&self, store: &ReplicaStore, origin: Origin, access: Access) -> Result<Taken, Failure> {
         let partition = self.partitions.find(store.partition).map_err(ombak_types::Error::from)?;
         let incoming = stored_object::decode(&store.head, Some(&store.body)).map_err(ombak_types::Error::from)?;
         let deadline = Deadline::at_time(store.deadline, &*self.config.runtime);
-        let rules = MergeRules { now: self.now(), stored_secs: store.stored_secs, deadline: Some(deadline) };
+        let rules = MergeRules { now: self.now(), stored_secs: store.stored_secs, origin, deadline: Some(deadline) };
         let mut locked = match store.mode {
             StoreMode::ReplaceUnreadable => partition.lock_to_repair(&store.key, &incoming.clock, access)?,
             StoreMode::Merge | StoreMode::Add | StoreMode::IfExpected { .. } => partition.lock(&store.key, access)?,

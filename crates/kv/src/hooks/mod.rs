@@ -7,10 +7,15 @@
 //! What it is not: it has no order of priorities. Hooks of one trait are called in the order of the
 //! list.
 
+mod change_consumer;
+
+pub use change_consumer::ChangeConsumer;
+
 use crate::buckets::BucketRegistry;
 use bytes::Bytes;
 use ombak_runtime::BoxFuture;
 use ombak_stats::{Feature, KindCounts};
+use ombak_storage::Origin;
 use ombak_types::props::Hook;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling};
 use std::fmt;
@@ -30,9 +35,13 @@ pub struct Change<'a> {
     pub new: Option<&'a Object>,
     /// The place of the change in the store's append order.
     pub seq: u64,
+    /// Where it came from.
+    pub origin: Origin,
 }
 
-/// Learns of each change of a key, whoever made it: a client, another node, or the reaper.
+/// Learns of each change of a key, whoever made it: a client, another node, or the reaper. What
+/// must never drift from the stores, such as sums over ranges, is an observer. What may lag behind
+/// is a [`ChangeConsumer`].
 pub trait WriteObserver: Send + Sync {
     /// Called under the key's lock, after the write call has returned. So the changes of one key
     /// come in their order, and no change is missed. It must be quick, and must not call the
@@ -197,6 +206,8 @@ pub trait ReapingGate: Send + Sync {
 pub struct Hooks {
     /// Who learns of changes.
     pub observers: Vec<Arc<dyn WriteObserver>>,
+    /// Who follows the change feed of each partition.
+    pub consumers: Vec<Arc<dyn ChangeConsumer>>,
     /// Who sees puts first.
     pub filters: Vec<Arc<dyn PutFilter>>,
     /// The kinds of values that are not plain.

@@ -16,6 +16,7 @@ use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Growth, ValueKind};
 use bytes::Bytes;
+use ombak_storage::Origin;
 use ombak_types::object::KindState;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, Dot, Metadata, Object, ShownKey, Sibling, VectorClock, stored_object};
@@ -28,6 +29,7 @@ struct Grown {
     /// The bytes of the present value.
     kept_bytes: u64,
     added: Bytes,
+    origin: Origin,
 }
 
 /// What became of an addition at a replica.
@@ -95,7 +97,8 @@ impl Locked<'_> {
         state.events.merge(&VectorClock::from_entries([event]));
         meta.of_kind = Some(Box::new(KindState { summary, ..state }));
         let object = Object { clock, siblings: vec![Sibling { value: Bytes::new(), meta }] };
-        self.extend(kind, Grown { object, kept_bytes, added }, Some(rules), rules.now).map(Some)
+        let grown = Grown { object, kept_bytes, added, origin: Origin::Coordinated };
+        self.extend(kind, grown, Some(rules), rules.now).map(Some)
     }
 
     /// Adds what an operation has added at its coordinator, if the copy here has what the operation
@@ -136,7 +139,7 @@ impl Locked<'_> {
         let newest = if age(meta) < age(&added.meta) { &added.meta } else { meta };
         let meta = Metadata { of_kind: Some(Box::new(KindState { events, summary })), ..newest.clone() };
         let object = Object { clock, siblings: vec![Sibling { value: Bytes::new(), meta }] };
-        let grown = Grown { object, kept_bytes, added: added.value.clone() };
+        let grown = Grown { object, kept_bytes, added: added.value.clone(), origin: rules.origin };
         self.extend(kind, grown, None, rules.now).map(Added::Stored)
     }
 
@@ -167,20 +170,20 @@ impl Locked<'_> {
         if state.is_some_and(|state| kind.must_fold(&state.summary)) {
             return self.fold(kind, grown, rules, now);
         }
-        let Grown { object, kept_bytes, added } = grown;
+        let Grown { object, kept_bytes, added, origin } = grown;
         let (partition, key) = (self.partition, self.key);
         let (digest, bytes) = (digest(&object), kept_bytes + added.len() as u64);
         let mut head = Vec::new();
         stored_object::encode_head_of_length(&object, bytes, &mut head);
         if rules.is_some_and(|rules| head.len() as u64 + bytes > rules.limits.bytes_max) {
             // The folded value may be small enough: the operation may be a removal.
-            return self.fold(kind, Grown { object, kept_bytes, added }, rules, now);
+            return self.fold(kind, Grown { object, kept_bytes, added, origin }, rules, now);
         }
         let body: &[&[u8]] = &[&added];
         let write = write_of(&object, key, (&head, body), digest, age_from_secs(now));
         let appended = partition.store().extend(&write, kept_bytes, self.access.read_mode());
         let appended = appended.map_err(|e| write_failed(partition, key, e))?;
-        partition.tell(key, self.old().as_ref(), Some(&object), appended.seq);
+        partition.tell(key, self.old().as_ref(), Some(&object), (appended.seq, origin));
         let (seq, replaced_entries) = (appended.seq, self.replaced_entries());
         Ok(Written { object, seq, is_new: true, digest, addition: Some(added), combined_in: None, replaced_entries })
     }
@@ -194,14 +197,14 @@ impl Locked<'_> {
         rules: Option<&WriteRules<'_>>,
         now: UnixMicros,
     ) -> Result<Written, Failure> {
-        let Grown { mut object, added, .. } = grown;
+        let Grown { mut object, added, origin, .. } = grown;
         self.load()?;
         let present = self.local.as_ref().and_then(|local| local.siblings.first()).map(|value| &value.value[..]);
         for sibling in &mut object.siblings {
             sibling.value = [present.unwrap_or_default(), &added].concat().into();
             *sibling = kind.fold(std::mem::take(sibling))?;
         }
-        let written = append(self.partition, self.key, object, self.replaced(), rules, age_from_secs(now))?;
+        let written = append(self.partition, self.key, object, self.replaced(), origin, rules, age_from_secs(now))?;
         Ok(Written { addition: Some(added), ..written })
     }
 }

@@ -6,7 +6,7 @@ use super::rules::age_from_stored;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{ValueKind, unite_values};
-use ombak_storage::{Appended, StorageError, Stored, Write};
+use ombak_storage::{Appended, Origin, StorageError, Stored, Write};
 use ombak_types::object::{IndexEntry, Merged};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Dot, Error, Object, ShownKey, Sibling, VectorClock, stored_object};
@@ -172,7 +172,15 @@ impl<'a> Locked<'a> {
         if let Some(kind) = rules.values.filter(|_| !incoming.is_deleted()) {
             let object = operate(kind, partition, self.local, incoming, rules, now)?;
             check_siblings(&object, self.key, rules)?;
-            return append(partition, self.key, object, replaced, Some(rules), rules.age_from_secs());
+            return append(
+                partition,
+                self.key,
+                object,
+                replaced,
+                Origin::Coordinated,
+                Some(rules),
+                rules.age_from_secs(),
+            );
         }
         let actor = partition.actors.actor_for_event(local_clock, &incoming.clock, partition.floor());
         let mut local = self.local;
@@ -191,7 +199,8 @@ impl<'a> Locked<'a> {
         let combined_in = timer.map(MergeTimer::stop);
         object.clock.prune(&rules.pruning(), now);
         check_siblings(&object, self.key, rules)?;
-        let written = append(partition, self.key, object, replaced, Some(rules), rules.age_from_secs())?;
+        let written =
+            append(partition, self.key, object, replaced, Origin::Coordinated, Some(rules), rules.age_from_secs())?;
         Ok(Written { combined_in, ..written })
     }
 
@@ -253,7 +262,7 @@ impl<'a> Locked<'a> {
             return Ok(false);
         }
         raise_fence();
-        self.remove(expected)
+        self.remove(expected, Origin::Reap)
     }
 
     /// Stores a version anew that is set aside, because another replica has it, too, or because an
@@ -262,7 +271,7 @@ impl<'a> Locked<'a> {
         let Some(found) = self.set_aside(expected)? else { return Ok(None) };
         let object = self.partition.decode(self.key, &found)?;
         let age_from_secs = age_from_stored(found.stored_secs, now);
-        append(self.partition, self.key, object, self.replaced(), None, age_from_secs).map(Some)
+        append(self.partition, self.key, object, self.replaced(), Origin::Repair, None, age_from_secs).map(Some)
     }
 
     /// Removes a version that is set aside. Returns whether it was still there. Blocks.
@@ -276,14 +285,14 @@ impl<'a> Locked<'a> {
         Ok(found.filter(|found| self.local.is_none() && found.digest == expected))
     }
 
-    fn remove(self, expected: u64) -> Result<bool, Failure> {
+    fn remove(self, expected: u64, origin: Origin) -> Result<bool, Failure> {
         let removed = self.partition.store().delete_if(self.key, expected)?;
-        Ok(self.tell_removed(removed))
+        Ok(self.tell_removed(removed, origin))
     }
 
-    fn tell_removed(&self, removed: Option<Appended>) -> bool {
+    fn tell_removed(&self, removed: Option<Appended>, origin: Origin) -> bool {
         let Some(removed) = removed else { return false };
-        self.partition.tell(self.key, self.local.as_ref(), None, removed.seq);
+        self.partition.tell(self.key, self.local.as_ref(), None, (removed.seq, origin));
         true
     }
 
@@ -293,9 +302,9 @@ impl<'a> Locked<'a> {
     pub fn remove_proven(self, proven: u64) -> Result<bool, Failure> {
         if is_broken(BrokenRule::OnlyProvenVersionsAreRemoved) {
             let removed = self.partition.store().delete(self.key)?;
-            return Ok(self.tell_removed(removed));
+            return Ok(self.tell_removed(removed, Origin::Handoff));
         }
-        self.remove(proven)
+        self.remove(proven, Origin::Handoff)
     }
 }
 
@@ -364,7 +373,7 @@ fn store_copy(
 ) -> Result<Written, Failure> {
     unite_values(partition.kinds(), &mut object);
     rules.begin(key)?;
-    append(partition, key, object, replaced, None, age_from_secs)
+    append(partition, key, object, replaced, rules.origin, None, age_from_secs)
 }
 
 /// The object after an operation: the values of the kind that the local copy has are merged into
@@ -426,6 +435,7 @@ pub(super) fn append(
     key: &[u8],
     object: Object,
     replaced: Replaced,
+    origin: Origin,
     rules: Option<&WriteRules<'_>>,
     age_from_secs: u32,
 ) -> Result<Written, Failure> {
@@ -444,7 +454,7 @@ pub(super) fn append(
         let put = if is_grown { store.put_over_extended(&write) } else { store.put(&write) };
         put.map_err(|e| write_failed(partition, key, e))
     })?;
-    partition.tell(key, old.as_ref(), Some(&object), appended.seq);
+    partition.tell(key, old.as_ref(), Some(&object), (appended.seq, origin));
     let seq = appended.seq;
     Ok(Written { object, seq, is_new: true, digest, addition: None, combined_in: None, replaced_entries })
 }

@@ -12,6 +12,7 @@ mod grow;
 mod locked;
 mod locks;
 mod merge_timer;
+mod origin_log;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod partition;
 mod rules;

@@ -3,12 +3,13 @@
 use super::event_ids::{ActorSource, Ticket};
 use super::locked::Locked;
 use super::locks::KeyLocks;
+use super::origin_log::OriginLog;
 use super::snapshots::WaitingHolders;
 use super::unreadable_keys::UnreadableKeys;
 use super::{Access, Failure};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Change, ValueKind, WriteObserver};
-use ombak_storage::{Backend, Snapshot, StorageError, Stored, UnreadableObserver};
+use ombak_storage::{Backend, Origin, Snapshot, StorageError, Stored, UnreadableObserver};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
 use ombak_types::{Actor, Error, Object, ShownKey, StoreFailure, StoreFailureKind, VectorClock, stored_object};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub struct Partition {
     /// Versions up to this seq are set aside.
     set_aside_to: AtomicU64,
     observers: Vec<Arc<dyn WriteObserver>>,
+    /// Where the last changes came from, if there are consumers of the change feed.
+    origins: Option<OriginLog>,
     kinds: Vec<Arc<dyn ValueKind>>,
     unreadable_keys: Arc<UnreadableKeys>,
     /// What gives snapshots of stores back when this one has too many.
@@ -47,7 +50,20 @@ impl Partition {
         let set_aside_to = AtomicU64::new(0);
         let (unreadable_keys, snapshot_holders) = (Arc::default(), Arc::default());
         let (observers, kinds) = (Vec::new(), Vec::new());
-        Self { number, store, locks, actors, floor, set_aside_to, observers, kinds, unreadable_keys, snapshot_holders }
+        let origins = None;
+        Self {
+            number,
+            store,
+            locks,
+            actors,
+            floor,
+            set_aside_to,
+            observers,
+            origins,
+            kinds,
+            unreadable_keys,
+            snapshot_holders,
+        }
     }
 
     /// Tells observers of each change from now on.
@@ -83,9 +99,25 @@ impl Partition {
     }
 
     /// Tells the observers of a change. Called under the key's lock.
-    pub(super) fn tell(&self, key: &[u8], old: Option<&Object>, new: Option<&Object>, seq: u64) {
+    pub(super) fn tell(&self, key: &[u8], old: Option<&Object>, new: Option<&Object>, (seq, origin): (u64, Origin)) {
+        if let Some(origins) = &self.origins {
+            origins.note(seq, origin);
+        }
         for observer in &self.observers {
-            observer.changed(&Change { partition: self.number, key, old, new, seq });
+            observer.changed(&Change { partition: self.number, key, old, new, seq, origin });
+        }
+    }
+
+    /// Remembers where the last changes came from, for consumers of the change feed.
+    pub(crate) fn remembering_origins(self) -> Self {
+        Self { origins: Some(OriginLog::default()), ..self }
+    }
+
+    /// Where a change came from, if that is remembered. What the store itself knows is kept.
+    pub(crate) fn origin_of(&self, change: &ombak_storage::Change) -> Origin {
+        match change.origin {
+            Origin::Unknown => self.origins.as_ref().map_or(Origin::Unknown, |origins| origins.of(change.seq())),
+            known => known,
         }
     }
 
@@ -252,7 +284,7 @@ impl Partition {
     pub(crate) fn remove_unread(&self, key: &[u8], proven: u64) -> Result<bool, Failure> {
         let _guard = self.locks.lock(key, Access::Blocking).ok_or(Failure::WouldBlock)?;
         let Some(removed) = self.store.delete_if(key, proven)? else { return Ok(false) };
-        self.tell(key, None, None, removed.seq);
+        self.tell(key, None, None, (removed.seq, Origin::Handoff));
         Ok(true)
     }
 
@@ -268,7 +300,7 @@ impl Partition {
         // The version may have had events of this node.
         self.raise_floor();
         let Some(removed) = self.store.delete_if(key, digest)? else { return Ok(false) };
-        self.tell(key, None, None, removed.seq);
+        self.tell(key, None, None, (removed.seq, Origin::Repair));
         Ok(true)
     }
 

@@ -3,6 +3,7 @@
 use crate::config::ObjectLimits;
 use crate::hooks::ValueKind;
 use crate::partition::Deadline;
+use ombak_storage::Origin;
 use ombak_types::BucketProps;
 use ombak_types::Error;
 use ombak_types::clock::Pruning;
@@ -33,6 +34,8 @@ pub struct MergeRules<'a> {
     /// Unix seconds at which the version was stored in the place that it comes from. `None`: its
     /// age counts from its arrival here.
     pub stored_secs: Option<u32>,
+    /// Where the version comes from.
+    pub origin: Origin,
     /// The deadline by which the write must begin; `None` means that there is no deadline.
     pub(crate) deadline: Option<Deadline<'a>>,
 }
@@ -65,7 +68,7 @@ pub(super) fn age_from_stored(stored_secs: Option<u32>, now: UnixMicros) -> u32 
 impl<'a> WriteRules<'a> {
     /// The same rules for a version that is merged by clock alone.
     pub fn merging(&self) -> MergeRules<'a> {
-        MergeRules { now: self.now, stored_secs: None, deadline: self.deadline }
+        MergeRules { now: self.now, stored_secs: None, origin: Origin::Coordinated, deadline: self.deadline }
     }
 }
 

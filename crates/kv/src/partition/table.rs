@@ -25,6 +25,8 @@ pub(crate) struct PartitionTable {
     actors: Arc<ActorSource>,
     observers: Vec<Arc<dyn WriteObserver>>,
     kinds: Vec<Arc<dyn ValueKind>>,
+    /// Whether partitions remember where changes came from.
+    remembers_origins: bool,
     /// What the stores of all partitions cannot read.
     unreadable_keys: Arc<UnreadableKeys>,
     /// Queries that wait for their clients with snapshots of these stores.
@@ -40,7 +42,8 @@ impl PartitionTable {
         let (unreadable_keys, snapshot_holders) = (Arc::default(), Arc::default());
         let (observers, kinds) = (Vec::new(), Vec::new());
         let changes = Mutex::new(());
-        Self { slots, backend, actors, observers, kinds, unreadable_keys, snapshot_holders, changes }
+        let remembers_origins = false;
+        Self { slots, backend, actors, observers, kinds, remembers_origins, unreadable_keys, snapshot_holders, changes }
     }
 
     /// Tells observers of each change in the partitions that are opened from now on.
@@ -51,6 +54,12 @@ impl PartitionTable {
     /// Knows these kinds of values in the partitions that are opened from now on.
     pub(crate) fn with_kinds(self, kinds: &[Arc<dyn ValueKind>]) -> Self {
         Self { kinds: kinds.to_vec(), ..self }
+    }
+
+    /// Whether partitions that are opened from now on remember where changes came from, for
+    /// consumers of the change feed.
+    pub(crate) fn remembering_origins(self, remembers_origins: bool) -> Self {
+        Self { remembers_origins, ..self }
     }
 
     /// The keys that wait for a repair.
@@ -98,6 +107,7 @@ impl PartitionTable {
             let partition = partition.observed_by(&self.observers).with_kinds(&self.kinds);
             let partition = partition.noting_in(self.unreadable_keys.clone());
             let partition = partition.sharing_snapshots(self.snapshot_holders.clone());
+            let partition = if self.remembers_origins { partition.remembering_origins() } else { partition };
             partition.raise_floor();
             slot.store(Some(Arc::new(partition)));
         }

@@ -5,6 +5,7 @@ use super::locked::{Locked, Written, append};
 use super::rules::{age_from_secs, age_from_stored};
 use super::{Access, Failure};
 use crate::requests::PutCondition;
+use ombak_storage::Origin;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, Metadata, Object, Sibling};
 
@@ -35,7 +36,7 @@ impl Locked<'_> {
         raise_fence();
         object.take_times_of_tombstones();
         let age_from_secs = age_from_stored(found.stored_secs, now);
-        append(partition, key, object, self.replaced(), None, age_from_secs).map(Some)
+        append(partition, key, object, self.replaced(), Origin::Reap, None, age_from_secs).map(Some)
     }
 
     /// Writes the tombstone that hides the values beside it anew, as a coordinator does: it gets an
@@ -51,6 +52,6 @@ impl Locked<'_> {
         let dot = Some(clock.increment(&actor, now));
         let meta = Metadata { dot, ..hiding };
         let object = Object { clock, siblings: vec![Sibling { value: bytes::Bytes::new(), meta }] };
-        append(partition, key, object, replaced, None, age_from_secs(now)).map(Some)
+        append(partition, key, object, replaced, Origin::Coordinated, None, age_from_secs(now)).map(Some)
     }
 }

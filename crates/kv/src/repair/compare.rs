@@ -10,7 +10,7 @@ use crate::replica::{
 };
 use crate::routing::is_of_class;
 use ombak_runtime::Waited;
-use ombak_storage::{Detail, FoldEntry, Scope, key_hash};
+use ombak_storage::{Detail, FoldEntry, Origin, Scope, key_hash};
 use ombak_types::{Error, StoreFailure, StoreFailureKind, stored_object};
 
 /// Number of entries that a fold takes from a snapshot at a time.
@@ -84,7 +84,7 @@ impl Engine {
     /// it, the copy takes its place: the other node may have the only one that can be read
     /// (docs/design/replication.md §13).
     fn store_pushed(&self, partition: &Partition, copy: &ReplicaStore) -> Result<Taken, Failure> {
-        let taken = self.store_replica(copy, Access::Blocking);
+        let taken = self.store_copy(copy, Origin::Handoff, Access::Blocking);
         if !taken.as_ref().is_err_and(is_unreadable) {
             return taken;
         }
@@ -93,7 +93,7 @@ impl Engine {
             return taken;
         }
         let repair = ReplicaStore { mode: StoreMode::ReplaceUnreadable, ..copy.clone() };
-        self.store_replica(&repair, Access::Blocking)
+        self.store_copy(&repair, Origin::Handoff, Access::Blocking)
     }
 
     /// Sums up a class, expired versions and tombstones included. Blocks for as long as a fold over

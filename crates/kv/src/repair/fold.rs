@@ -1,6 +1,7 @@
 //! Finds the versions of this node that are to be brought to other nodes.
 
 use crate::engine::Engine;
+use crate::feed::has_change_after;
 use crate::partition::{Access, Partition};
 use crate::replica::{COMPARE_KEYS_MAX, ClassId, HeldVersion, TRANSFER_BYTES_MAX};
 use crate::routing::class_of_key;
@@ -49,6 +50,24 @@ pub(super) struct Fold {
     since_seq: u64,
     /// Entries that were found and did not fit into the last batch.
     found: VecDeque<FoldEntry>,
+    /// Whether the change feed of the store has shown that there is nothing to find.
+    is_over: bool,
+}
+
+/// Whether a key of a partition is to be found.
+fn wants<'a>(engine: &'a Engine, number: u32, which: &'a Which) -> impl Fn(&[u8]) -> bool + Sync + 'a {
+    let buckets = engine.buckets.snapshot();
+    move |key| {
+        let n = class_of_key(&buckets, key);
+        match which {
+            Which::Foreign => {
+                engine.transfers.foreign.is_foreign(ClassId { partition: number, n: n.unwrap_or(UNKNOWN_N) })
+            }
+            Which::Class { n: wanted, ranges } => {
+                n == Some(*wanted) && ranges.as_ref().is_none_or(|ranges| ranges.include(key))
+            }
+        }
+    }
 }
 
 impl Fold {
@@ -59,12 +78,17 @@ impl Fold {
         partition.await_writers();
         let snapshot = partition.snapshot()?;
         let since_seq = since_seq.max(partition.set_aside_to());
-        Ok(Self { engine: engine.clone(), partition, snapshot, which, since_seq, found: VecDeque::new() })
+        // A walk visits every entry of the index. The feed has only what was appended since then.
+        let is_over = since_seq > 0
+            && has_change_after(&**partition.store(), since_seq, wants(engine, partition.number(), &which))
+                == Some(false);
+        let found = VecDeque::new();
+        Ok(Self { engine: engine.clone(), partition, snapshot, which, since_seq, found, is_over })
     }
 
     /// The next batch; `None` at the end. Blocks.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, Error> {
-        if self.found.is_empty() {
+        if self.found.is_empty() && !self.is_over {
             self.found = self.visit()?.into();
         }
         if self.found.is_empty() {
@@ -85,19 +109,7 @@ impl Fold {
     }
 
     fn visit(&mut self) -> Result<Vec<FoldEntry>, Error> {
-        let buckets = self.engine.buckets.snapshot();
-        let (engine, number, which) = (&self.engine, self.partition.number(), &self.which);
-        let is_of_class = |key: &[u8]| {
-            let n = class_of_key(&buckets, key);
-            match which {
-                Which::Foreign => {
-                    engine.transfers.foreign.is_foreign(ClassId { partition: number, n: n.unwrap_or(UNKNOWN_N) })
-                }
-                Which::Class { n: wanted, ranges } => {
-                    n == Some(*wanted) && ranges.as_ref().is_none_or(|ranges| ranges.include(key))
-                }
-            }
-        };
+        let is_of_class = wants(&self.engine, self.partition.number(), &self.which);
         let scope = Scope { class: Some(&is_of_class), since_seq: self.since_seq, ..Scope::KEPT };
         Ok(self.snapshot.next(&scope, Detail::Keys, COMPARE_KEYS_MAX)?)
     }

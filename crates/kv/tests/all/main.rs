@@ -5,6 +5,7 @@
 
 mod backends;
 mod background;
+mod change_feed;
 mod clock_back;
 mod copies_age;
 mod coverage;

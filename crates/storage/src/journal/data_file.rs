@@ -1,5 +1,6 @@
 //! One data file of a store: its identity, its counters, and a handle that is opened on demand.
 
+use super::feed::ReadMarks;
 use crate::backend::ReadMode;
 use crate::error::StorageError;
 use crate::fs::{File, FileSystem, OpenMode};
@@ -115,6 +116,8 @@ pub(super) struct DataFile {
     pub(super) id: u32,
     pub(super) salt: u64,
     pub(super) counters: FileCounters,
+    /// Where readers of the change feed have been.
+    pub(super) read_marks: ReadMarks,
     /// Whether a merge failed to read a part of it. Such a file stays until nothing in it is
     /// current.
     pub(super) unmergeable: AtomicBool,
@@ -134,6 +137,7 @@ impl DataFile {
             id,
             salt,
             counters: FileCounters::default(),
+            read_marks: ReadMarks::default(),
             unmergeable: AtomicBool::new(false),
             has_unread_part: AtomicBool::new(false),
             is_unpromised: AtomicBool::new(false),

@@ -7,6 +7,8 @@
 //! * the commit file of a merge (`<id>.merged`), which lives until its input files are removed;
 //! * hint files (`<id>.hint`) that list the records of a data file;
 //! * the identity of the store (`identity`);
+//! * which storage tombstones merges have dropped, once the store has had a consumer of its change
+//!   feed (`feed`);
 //!
 //! and the code for syncs (one fsync for all waiting callers), recovery, merging under an I/O
 //! budget, and snapshots.
@@ -31,6 +33,7 @@ mod checkpoint;
 mod coding;
 mod config;
 mod data_file;
+mod feed;
 pub(crate) mod format;
 mod identity;
 mod index;

@@ -44,8 +44,13 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
         Ok(Self { core, held, ticket, secs_max })
     }
 
+    /// The store.
+    pub(super) fn core(&self) -> &Arc<Core<P>> {
+        &self.core
+    }
+
     /// Works with the view. It cannot be taken away meanwhile.
-    fn with_view<T>(
+    pub(super) fn with_view<T>(
         &self,
         work: impl FnOnce(&mut <P::Index as KeyIndex>::View) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
@@ -69,7 +74,7 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
     }
 
     /// An entry of a fold without head and body.
-    fn fold_entry(&self, key: &[u8], entry: &Entry) -> FoldEntry {
+    pub(super) fn fold_entry(&self, key: &[u8], entry: &Entry) -> FoldEntry {
         FoldEntry {
             key: Bytes::copy_from_slice(key),
             digest: entry.digest,

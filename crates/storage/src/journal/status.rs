@@ -3,7 +3,7 @@
 use super::data_file::DataFile;
 use super::index::KeyIndex;
 use super::policy::{DataSizes, JournalPolicy};
-use super::store::Core;
+use super::store::{Core, Files};
 use crate::backend::{LastMerge, Status};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,12 +57,21 @@ impl<P: JournalPolicy> Core<P> {
             ledger,
             merges: self.counters.merges.load(Ordering::Relaxed),
             read_errors: self.counters.read_errors.load(Ordering::Relaxed),
-            lost_ranges: self.lost_ranges.load(Ordering::Relaxed)
-                + sum(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed))),
+            lost_ranges: self.lost_ranges_of(&files),
             torn_bytes: self.torn_bytes,
             disk_full: found_disk_full || self.shared.space.is_below_reserve(),
             poisoned: self.poison.lock().clone(),
             children: Vec::new(),
         }
+    }
+
+    /// Ranges that were synced once and cannot be read any more.
+    pub(super) fn known_lost_ranges(&self) -> u64 {
+        self.lost_ranges_of(&self.files.read())
+    }
+
+    fn lost_ranges_of(&self, files: &Files) -> u64 {
+        let in_files = files.values().map(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed)));
+        self.lost_ranges.load(Ordering::Relaxed) + in_files.sum::<u64>()
     }
 }

@@ -5,6 +5,7 @@ use super::terms::put_term_key;
 use crate::backend::{Appended, Backend, HeadTerms, ReadMode, Status, Stored, Write};
 use crate::drops::{DropNotifier, DropObserver};
 use crate::error::StorageError;
+use crate::feed::{ChangesQuery, ChangesSince, CursorLost, FeedCursor, IndexChanges, PlaceNow, RemovalLog};
 use crate::fold::{Expired, Snapshot};
 use crate::identity::{StoreIdentity, random_id};
 use crate::limits::check_sizes;
@@ -13,7 +14,7 @@ use crate::seq::SeqSource;
 use bytes::{Bytes, BytesMut};
 use imbl::{OrdMap, OrdSet};
 use parking_lot::RwLock;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -152,21 +153,34 @@ impl State {
         old
     }
 
-    /// Removes the oldest version and tells the observer.
-    fn evict_oldest(&mut self, terms: &dyn HeadTerms, drops: &DropNotifier) -> bool {
+    /// Removes the oldest version and tells the observers.
+    fn evict_oldest(&mut self, terms: &dyn HeadTerms, told: &Told<'_>) -> bool {
         let Some((_, key)) = self.by_age.first_key_value() else { return false };
         let key = key.clone();
-        self.remove(&key, terms).inspect(|old| drops.dropped(&key, old.digest)).is_some()
+        self.remove(&key, terms).inspect(|old| told.dropped(&key, old.digest, self.seq)).is_some()
     }
 
-    /// Removes one expired version, if there is any, and tells the observer.
-    fn remove_expired(&mut self, now_secs: u64, terms: &dyn HeadTerms, drops: &DropNotifier) -> bool {
+    /// Removes one expired version, if there is any, and tells the observers.
+    fn remove_expired(&mut self, now_secs: u64, terms: &dyn HeadTerms, told: &Told<'_>) -> bool {
         let Some(((expires_secs, _), key)) = self.by_expiry.first_key_value() else { return false };
         if u64::from(*expires_secs) >= now_secs {
             return false;
         }
         let key = key.clone();
-        self.remove(&key, terms).inspect(|old| drops.dropped(&key, old.digest)).is_some()
+        self.remove(&key, terms).inspect(|old| told.dropped(&key, old.digest, self.seq)).is_some()
+    }
+}
+
+/// Who learns of what the store removes by itself.
+struct Told<'a> {
+    drops: &'a DropNotifier,
+    removals: &'a RemovalLog,
+}
+
+impl Told<'_> {
+    fn dropped(&self, key: &[u8], digest: u64, seq: u64) {
+        self.removals.note(key, seq, true);
+        self.drops.dropped(key, digest);
     }
 }
 
@@ -178,6 +192,8 @@ pub(super) struct MemoryStore {
     state: RwLock<State>,
     /// Called with the lock of the state held for writing.
     drops: DropNotifier,
+    /// Changed with the same lock held.
+    removals: RemovalLog,
     now_secs: AtomicU64,
     lost_ranges: AtomicU64,
 }
@@ -192,7 +208,17 @@ impl MemoryStore {
         let now_secs = AtomicU64::new(config.opened_at_secs);
         let id = random_id(machine, Path::new("memory"))?;
         let (state, drops, lost_ranges) = (RwLock::default(), DropNotifier::default(), AtomicU64::new(0));
-        Ok(Self { id, config, terms, seqs, state, drops, now_secs, lost_ranges })
+        let removals = RemovalLog::default();
+        Ok(Self { id, config, terms, seqs, state, drops, removals, now_secs, lost_ranges })
+    }
+
+    fn told(&self) -> Told<'_> {
+        Told { drops: &self.drops, removals: &self.removals }
+    }
+
+    fn place_now(&self, last_seq: u64) -> PlaceNow {
+        let lost_ranges = self.lost_ranges.load(Ordering::Relaxed);
+        PlaceNow { identity: self.identity(), lost_ranges, opened_seq: 0, last_seq }
     }
 
     fn now_secs(&self) -> u64 {
@@ -231,6 +257,7 @@ impl MemoryStore {
         }
         let Some(old) = state.remove(key, &*self.terms) else { return Ok(None) };
         state.seq = self.seqs.take();
+        self.removals.note(key, state.seq, false);
         removed(old.digest);
         Ok(Some(Appended { previous: Some(old.digest), seq: state.seq }))
     }
@@ -290,7 +317,7 @@ impl Backend for MemoryStore {
         let ages = self.config.bytes_max.is_some();
         let previous = state.insert(write.key, entry, ages, &*self.terms).map(|old| old.digest);
         while self.config.bytes_max.is_some_and(|max| state.bytes > max)
-            && state.evict_oldest(&*self.terms, &self.drops)
+            && state.evict_oldest(&*self.terms, &self.told())
         {}
         Ok(Appended { previous, seq })
     }
@@ -352,6 +379,41 @@ impl Backend for MemoryStore {
         self.snapshot()
     }
 
+    fn feed_cursor(&self) -> FeedCursor {
+        let state = self.state.read();
+        FeedCursor::of_store(self.place_now(state.seq).place(self.removals.last()))
+    }
+
+    fn changes_since(&self, query: &ChangesQuery<'_>) -> Result<ChangesSince, StorageError> {
+        let (end, removed) = {
+            let state = self.state.read();
+            state.check_open()?;
+            let now = self.place_now(state.seq);
+            let place = match now.test(query.from) {
+                Ok(place) => place,
+                Err(why) => return Ok(ChangesSince::Lost(why)),
+            };
+            let removed = match self.removals.after(place.removals) {
+                _ if !query.with_removals => VecDeque::new(),
+                Some((mut removed, _)) => {
+                    removed.retain(|gone| !state.entries.contains_key(&gone.key));
+                    removed
+                }
+                None => return Ok(ChangesSince::Lost(CursorLost::RemovalsForgotten)),
+            };
+            (FeedCursor::of_store(now.place(self.removals.last())), removed)
+        };
+        let changes = IndexChanges::new(self.snapshot()?, query.from.clone(), end, removed, query.detail);
+        Ok(ChangesSince::Found(Box::new(changes)))
+    }
+
+    fn retain_removals(&self, after: Option<u64>) -> Result<(), StorageError> {
+        // No removal comes in between.
+        let _state = self.state.write();
+        self.removals.switch(after.is_some());
+        Ok(())
+    }
+
     fn identity(&self) -> StoreIdentity {
         StoreIdentity { store_id: self.id, boot: 1, ..StoreIdentity::default() }
     }
@@ -392,7 +454,7 @@ impl Backend for MemoryStore {
         }
         let mut state = self.state.write();
         let mut left = EXPIRED_PER_SLICE_MAX;
-        while left > 0 && state.remove_expired(now_secs, &*self.terms, &self.drops) {
+        while left > 0 && state.remove_expired(now_secs, &*self.terms, &self.told()) {
             left -= 1;
         }
         Ok(())

@@ -12,6 +12,7 @@
 //! to.
 
 mod backup;
+mod changes;
 mod snapshot;
 mod store;
 

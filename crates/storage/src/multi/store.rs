@@ -2,11 +2,13 @@
 
 use super::Selector;
 use super::backup::MultiBackup;
+use super::changes::MultiChanges;
 use super::snapshot::MultiSnapshot;
 use crate::backend::{Appended, Backend, ReadMode, Status, Stored, Write};
 use crate::backup::StoreBackup;
 use crate::drops::{DropObserver, drop_each};
 use crate::error::StorageError;
+use crate::feed::{ChangesQuery, ChangesSince, CursorLost, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
@@ -189,6 +191,33 @@ impl Backend for MultiStore {
     fn ordered_snapshot(&self, bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError> {
         // The other stores must not build an ordered index for this bucket.
         self.store(bucket)?.ordered_snapshot(bucket)
+    }
+
+    fn feed_cursor(&self) -> FeedCursor {
+        // Read before any store is asked: what is appended later may go to a store that was asked
+        // already.
+        let seq = self.last_seq();
+        FeedCursor { seq, stores: self.stores().flat_map(|store| store.feed_cursor().stores).collect() }
+    }
+
+    fn changes_since(&self, query: &ChangesQuery<'_>) -> Result<ChangesSince, StorageError> {
+        let seq = self.last_seq();
+        if query.from.stores.len() != self.stores.len() {
+            return Ok(ChangesSince::Lost(CursorLost::OtherStore));
+        }
+        let mut walks = Vec::with_capacity(self.stores.len());
+        for (store, place) in self.stores().zip(&query.from.stores) {
+            let from = FeedCursor::of_store(*place);
+            match store.changes_since(&ChangesQuery { from: &from, ..*query })? {
+                ChangesSince::Found(walk) => walks.push(walk),
+                lost @ ChangesSince::Lost(_) => return Ok(lost),
+            }
+        }
+        Ok(ChangesSince::Found(Box::new(MultiChanges::new(walks, self.selector.clone(), query.from.seq, seq))))
+    }
+
+    fn retain_removals(&self, after: Option<u64>) -> Result<(), StorageError> {
+        self.all(|store| store.retain_removals(after))
     }
 
     fn identity(&self) -> StoreIdentity {

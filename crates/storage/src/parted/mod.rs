@@ -17,6 +17,7 @@
 //!   keys. A version with parts reads as one body.
 //! * A part that is missing or damaged makes its version unreadable, never shorter.
 
+mod changes;
 mod layout;
 mod snapshot;
 mod store;

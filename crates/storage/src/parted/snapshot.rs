@@ -16,13 +16,7 @@ impl PartedSnapshot {
     }
 
     fn complete(&self, key: &[u8], stored: Stored, detail: Detail) -> Result<Stored, StorageError> {
-        match Found::of(stored)? {
-            Found::Parted(stored, directory) if detail == Detail::Objects => {
-                let body = assemble(key, &stored, directory, ReadMode::Blocking, |part| self.inner.read(part))?;
-                Ok(Stored { body: Some(body), ..stored })
-            }
-            found => Ok(found.into_head()),
-        }
+        complete(key, stored, detail, |part| self.inner.read(part))
     }
 
     fn complete_all(&self, mut entries: Vec<FoldEntry>, detail: Detail) -> Result<Vec<FoldEntry>, StorageError> {
@@ -32,6 +26,22 @@ impl PartedSnapshot {
             }
         }
         Ok(entries)
+    }
+}
+
+/// A version with its head and, if that is wanted, its whole body. `read` finds a part.
+pub(super) fn complete(
+    key: &[u8],
+    stored: Stored,
+    detail: Detail,
+    read: impl Fn(&[u8]) -> Result<Option<Stored>, StorageError>,
+) -> Result<Stored, StorageError> {
+    match Found::of(stored)? {
+        Found::Parted(stored, directory) if detail == Detail::Objects => {
+            let body = assemble(key, &stored, directory, ReadMode::Blocking, read)?;
+            Ok(Stored { body: Some(body), ..stored })
+        }
+        found => Ok(found.into_head()),
     }
 }
 

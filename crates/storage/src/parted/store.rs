@@ -2,6 +2,7 @@
 //!
 //! Hot path: reads and puts of versions without parts cost one comparison of a byte.
 
+use super::changes::PartedChanges;
 use super::layout::{Directory, Found, PART_HEAD, is_part, part_key, split_part_key};
 use super::snapshot::PartedSnapshot;
 use super::sweep::Sweep;
@@ -9,6 +10,7 @@ use crate::backend::{Appended, Backend, CACHED_READ_BYTES_MAX, ReadMode, Status,
 use crate::backup::StoreBackup;
 use crate::drops::{DropObserver, drop_each};
 use crate::error::StorageError;
+use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::unreadable::UnreadableObserver;
@@ -402,6 +404,21 @@ impl Backend for PartedStore {
     fn status(&self) -> Status {
         let status = self.inner.status();
         Status { keys: status.keys.saturating_sub(self.parts.load(Ordering::Relaxed)), ..status }
+    }
+
+    fn feed_cursor(&self) -> FeedCursor {
+        self.inner.feed_cursor()
+    }
+
+    fn changes_since(&self, query: &ChangesQuery<'_>) -> Result<ChangesSince, StorageError> {
+        Ok(match self.inner.changes_since(query)? {
+            ChangesSince::Found(inner) => ChangesSince::Found(Box::new(PartedChanges::new(inner, query.detail))),
+            lost @ ChangesSince::Lost(_) => lost,
+        })
+    }
+
+    fn retain_removals(&self, after: Option<u64>) -> Result<(), StorageError> {
+        self.inner.retain_removals(after)
     }
 
     fn identity(&self) -> StoreIdentity {

@@ -6,6 +6,7 @@
 mod append_marks;
 mod backup;
 mod boundaries;
+mod change_feed;
 mod closing;
 mod common;
 mod contract;

@@ -1,8 +1,8 @@
 //! Stores that fail on demand.
 
 use ombak_storage::{
-    Appended, Backend, BackendFactory, DropObserver, MemoryConfig, MemoryFactory, ReadMode, SeqSource, Snapshot,
-    Status, StorageError, StoreIdentity, Stored, Write,
+    Appended, Backend, BackendFactory, ChangesQuery, ChangesSince, DropObserver, FeedCursor, MemoryConfig,
+    MemoryFactory, ReadMode, SeqSource, Snapshot, Status, StorageError, StoreIdentity, Stored, Write,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -238,6 +238,19 @@ impl Backend for FaultyStore {
 
     fn sync_each_write(&self) -> bool {
         false
+    }
+
+    fn feed_cursor(&self) -> FeedCursor {
+        self.inner.feed_cursor()
+    }
+
+    fn changes_since(&self, query: &ChangesQuery<'_>) -> Result<ChangesSince, StorageError> {
+        self.faults.check_partition(self.partition)?;
+        self.inner.changes_since(query)
+    }
+
+    fn retain_removals(&self, after: Option<u64>) -> Result<(), StorageError> {
+        self.inner.retain_removals(after)
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {

@@ -269,7 +269,10 @@ impl<P: JournalPolicy> Core<P> {
         files
             .values()
             .filter(|file| !merges.is_replaced(file.id))
-            .map(|file| summarize(file, !unsealed.contains(&file.id)))
+            .map(|file| {
+                let keeps_tombstones = self.retention.keeps(file.counters.seq_max.load(Ordering::Acquire));
+                FileSummary { keeps_tombstones, ..summarize(file, !unsealed.contains(&file.id)) }
+            })
             .collect()
     }
 }

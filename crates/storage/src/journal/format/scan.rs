@@ -80,6 +80,16 @@ impl<'a> Scanner<'a> {
         Ok(&meta[start..])
     }
 
+    /// The fixed part, the key and the head of the record that this scanner returned last.
+    pub(crate) fn meta(&mut self, offset: u64, header: &RecordHeader) -> io::Result<&[u8]> {
+        self.bytes(offset, header.meta_len())
+    }
+
+    /// All bytes of the record that this scanner returned last. The window grows to hold them.
+    pub(crate) fn record(&mut self, offset: u64, header: &RecordHeader) -> io::Result<&[u8]> {
+        self.bytes(offset, header.total_len())
+    }
+
     /// The body of the record that this scanner returned last.
     pub(crate) fn body(&mut self, offset: u64, header: &RecordHeader) -> io::Result<Vec<u8>> {
         let mut body = vec![0; header.body_len as usize];

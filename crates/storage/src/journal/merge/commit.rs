@@ -59,6 +59,8 @@ impl MergeJob {
             core.note_loss(u64::from(self.outputs.lost_ranges))?;
             self.outputs.lost_ranges = 0;
         }
+        // A consumer of the change feed from before must learn that it missed removals.
+        core.retention.raise_floor(self.forgotten_seq, core.identity.identity().boot)?;
         // An index on disk must not point at input files that are gone.
         core.checkpoint()?;
         P::record_merge(core)?;

@@ -33,8 +33,11 @@ impl MergeJob {
         match header.kind {
             Kind::Tombstone => {
                 let superseded = current.is_some_and(|entry| entry.seq > header.seq);
-                if hides_something && !superseded {
+                let is_kept = hides_something || core.retention.keeps(header.seq);
+                if is_kept && !superseded {
                     self.copy_tombstone(core, key, header)?;
+                } else if !superseded {
+                    self.forgotten_seq = self.forgotten_seq.max(header.seq);
                 }
             }
             Kind::Put => match current.filter(here) {

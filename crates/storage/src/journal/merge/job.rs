@@ -30,6 +30,8 @@ pub(in crate::journal) struct MergeJob {
     pub(super) outputs: Outputs,
     /// The lowest sequence number in any file outside the merge.
     pub(super) outside_seq_min: u64,
+    /// The highest `seq` of a storage tombstone that is not copied although its key is absent.
+    pub(super) forgotten_seq: u64,
     pub(super) bytes_read: u64,
 }
 
@@ -63,6 +65,7 @@ impl MergeJob {
             offset: FILE_HEADER_BYTES as u64,
             outputs: Outputs::new(lost_ranges),
             outside_seq_min,
+            forgotten_seq: 0,
             bytes_read: 0,
         })
     }

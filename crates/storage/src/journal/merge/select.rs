@@ -17,6 +17,8 @@ pub(in crate::journal) struct FileSummary {
     pub(in crate::journal) live_bytes: u64,
     pub(in crate::journal) tombstones: u64,
     pub(in crate::journal) tombstone_bytes: u64,
+    /// A merge keeps tombstones of the file for consumers of the change feed.
+    pub(in crate::journal) keeps_tombstones: bool,
     pub(in crate::journal) seq_min: u64,
     pub(in crate::journal) seq_max: u64,
     pub(in crate::journal) tstamp_max: u32,
@@ -34,6 +36,7 @@ pub(in crate::journal) fn summarize(file: &DataFile, sealed: bool) -> FileSummar
         live_bytes: counters.live_bytes.load(Ordering::Acquire),
         tombstones: counters.tombstones.load(Ordering::Relaxed),
         tombstone_bytes: counters.tombstone_bytes.load(Ordering::Relaxed),
+        keeps_tombstones: false,
         seq_min: counters.seq_min(),
         seq_max: counters.seq_max.load(Ordering::Relaxed),
         tstamp_max: counters.tstamp_max.load(Ordering::Relaxed),
@@ -50,6 +53,7 @@ impl FileSummary {
     /// Tombstones that must stay are not reclaimable; otherwise a file of tombstones only would be
     /// merged forever.
     fn reclaimable(&self, tombstones_go: bool) -> Reclaimable {
+        let tombstones_go = tombstones_go && !self.keeps_tombstones;
         let (kept, kept_bytes) = if tombstones_go { (0, 0) } else { (self.tombstones, self.tombstone_bytes) };
         let dead = self.records.saturating_sub(self.live_records + kept);
         Reclaimable {
@@ -148,7 +152,7 @@ pub(in crate::journal) fn select_for_room(files: &[FileSummary], room_bytes: u64
         (Some(oldest), next) if *oldest == file.seq_min => next.copied().unwrap_or(u64::MAX),
         (oldest, _) => oldest.copied().unwrap_or(u64::MAX),
     };
-    let tombstones_go = |file: &FileSummary| oldest_beside(file) > file.seq_max;
+    let tombstones_go = |file: &FileSummary| oldest_beside(file) > file.seq_max && !file.keeps_tombstones;
     let kept_bytes = |file: &FileSummary| match (file.live_records, tombstones_go(file)) {
         (0, true) => 0,
         (live, true) => file.live_bytes + live * HINT_ENTRY_BYTES,
@@ -188,6 +192,7 @@ mod tests {
             live_bytes: live_percent * MB,
             tombstones: 0,
             tombstone_bytes: 0,
+            keeps_tombstones: false,
             seq_min: seq,
             seq_max: seq + 999,
             tstamp_max: 100,
@@ -218,6 +223,8 @@ mod tests {
         assert_eq!(select_inputs(&[file(1, 100), tombstones], &config, None), NOTHING);
         assert_eq!(select_inputs(&[file(1, 10), tombstones], &config, None), [1, 2], "what they hide goes too");
         assert_eq!(select_inputs(&[tombstones, file(3, 100)], &config, None), [2], "nothing older is left");
+        let kept = FileSummary { keeps_tombstones: true, ..tombstones };
+        assert_eq!(select_inputs(&[kept, file(3, 100)], &config, None), NOTHING, "consumers need them");
     }
 
     #[test]

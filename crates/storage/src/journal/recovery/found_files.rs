@@ -7,6 +7,7 @@ use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, OpenMode};
 use crate::journal::checkpoint::FileState;
 use crate::journal::data_file::{data_path, hint_path, unsynced_path};
+use crate::journal::feed;
 use crate::journal::format::FileHeader;
 use crate::journal::index_must_have_seen;
 use crate::journal::inventory_keeper::InventoryKeeper;
@@ -36,6 +37,8 @@ pub(crate) struct FoundFiles<'a> {
     pub(super) hints: Vec<u32>,
     /// The ids of outputs of a merge that was not finished.
     unfinished_outputs: Vec<u32>,
+    /// Whether the store has had a consumer of its change feed.
+    pub(super) has_feed_file: bool,
 }
 
 /// Removes the hint files of outputs of a merge that was not finished. The inputs of the merge are
@@ -63,7 +66,7 @@ impl<'a> FoundFiles<'a> {
     /// The files of a store without a directory.
     pub(super) fn none(shared: &'a Shared, dir: &'a Path, inventory: &'a InventoryKeeper) -> Self {
         let (data_files, hints, unfinished_outputs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { shared, dir, inventory, data_files, hints, unfinished_outputs }
+        Self { shared, dir, inventory, data_files, hints, unfinished_outputs, has_feed_file: false }
     }
 
     /// Lists the directory, finishes the merges that were committed, and removes the outputs of
@@ -99,7 +102,8 @@ impl<'a> FoundFiles<'a> {
         let mut data_files: Vec<(u32, bool)> = names.iter().filter_map(|name| parse_name(name)).collect();
         data_files.sort_unstable();
         let hints = names.iter().filter_map(|name| hint_id(name)).collect();
-        Ok(Some(Self { shared, dir, inventory, data_files, hints, unfinished_outputs }))
+        let has_feed_file = names.iter().any(|name| name == feed::NAME);
+        Ok(Some(Self { shared, dir, inventory, data_files, hints, unfinished_outputs, has_feed_file }))
     }
 
     /// The directory of the store.

@@ -18,6 +18,7 @@ pub(crate) use found_files::{FoundFiles, parse_name};
 pub(crate) use losses::Losses;
 pub(crate) use orphans::{Newest, hint_id, is_lost_version};
 
+use super::feed::Retention;
 use super::identity::{FoundAppends, IdentityFile, StoreContent};
 use super::index::KeyIndex;
 use super::inventory_keeper::InventoryKeeper;
@@ -87,6 +88,7 @@ fn recover<P: JournalPolicy>(
         read_unsynced_data: false,
         names_synced: false,
         consumed_hints: Vec::new(),
+        has_feed_file: false,
     };
     let (dir_exists, id_max) = recovery.load_all()?;
     let has_data = recovery.seq_max > 0 || !recovery.files.is_empty();
@@ -105,6 +107,8 @@ fn recover<P: JournalPolicy>(
         shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
         shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
     }
+    let boot = identity.identity().boot;
+    let retention = Retention::open(shared.fs.clone(), dir, boot, seq_max, recovery.has_feed_file)?;
     let Recovery { index, policy, files, losses, torn_bytes, has_expiring, consumed_hints, unreadable_files, .. } =
         recovery;
     let lost_ranges = losses.ranges;
@@ -120,6 +124,7 @@ fn recover<P: JournalPolicy>(
         policy,
         files,
         writer,
+        retention,
         lost_ranges,
         torn_bytes,
         has_expiring,
@@ -173,6 +178,8 @@ struct Recovery<'a, P: JournalPolicy> {
     names_synced: bool,
     /// Hint files without data files that are to be removed.
     consumed_hints: Vec<u32>,
+    /// Whether the store has had a consumer of its change feed.
+    has_feed_file: bool,
 }
 
 impl<P: JournalPolicy> Recovery<'_, P> {
@@ -188,6 +195,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
             self.policy.check_index(&mut self.index, &nothing, &mut self.losses)?;
             return Ok((false, 0));
         };
+        self.has_feed_file = found.has_feed_file;
         let orphans = self.find_orphans(&found)?;
         self.policy.check_index(&mut self.index, &found, &mut self.losses)?;
         self.data_files.clone_from(&found.data_files);

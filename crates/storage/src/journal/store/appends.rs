@@ -45,7 +45,8 @@ impl<P: JournalPolicy> Core<P> {
             self.identity.begin()
         };
         self.inventory.note_change();
-        begin().map_err(|source| refused_io("create", &self.dir, source))
+        begin().map_err(|source| refused_io("create", &self.dir, source))?;
+        self.retention.begin(self.identity.identity().boot)
     }
 
     /// Updates the counts of the version's file, because the index no longer points at the version.
@@ -66,9 +67,10 @@ impl<P: JournalPolicy> Core<P> {
         condition: impl Fn(&Entry) -> bool,
     ) -> Result<Option<Entry>, StorageError> {
         // With the writer's lock, the observer learns of this before any later put of the key.
-        let _writer = self.writer.lock();
+        let writer = self.writer.lock();
         let removed = self.index.remove_if(P::Index::key(key), condition)?;
         if let Some(old) = &removed {
+            self.note_unrecorded_removal(key, writer.last_seq(), true);
             self.drops.dropped(key, old.digest);
         }
         Ok(removed)
@@ -149,6 +151,7 @@ impl<P: JournalPolicy> Core<P> {
         let old = self.index.remove(indexed, before);
         if let Some(old) = &old {
             self.uncount_live(old);
+            self.note_unrecorded_removal(key, seq, false);
             removed(old.digest);
         }
         Ok(Some(Appended { previous: old.map(|old| old.digest), seq }))

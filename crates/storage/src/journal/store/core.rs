@@ -5,10 +5,12 @@
 
 use crate::drops::DropNotifier;
 use crate::error::StorageError;
+use crate::feed::RemovalLog;
 use crate::fold::Expired;
 use crate::inventory::PromisedFile;
 use crate::journal::background::BackgroundWork;
 use crate::journal::data_file::DataFile;
+use crate::journal::feed::Retention;
 use crate::journal::identity::IdentityFile;
 use crate::journal::inventory_keeper::InventoryKeeper;
 use crate::journal::policy::JournalPolicy;
@@ -47,6 +49,11 @@ pub(crate) struct Core<P: JournalPolicy> {
     pub(in crate::journal) counters: StoreCounters,
     /// Called with the writer's lock held.
     pub(in crate::journal) drops: DropNotifier,
+    /// Removals that the journal does not record, for consumers of the change feed. Changed with
+    /// the writer's lock held.
+    pub(in crate::journal) removals: RemovalLog,
+    /// The storage tombstones that consumers of the change feed need.
+    pub(in crate::journal) retention: Retention,
     pub(in crate::journal) unreadable: UnreadableNotifier,
     /// Lost ranges that no open data file counts: the name of their file is lost too, or the file
     /// cannot be read at all.
@@ -78,6 +85,7 @@ pub(in crate::journal) struct Recovered<P: JournalPolicy> {
     pub(in crate::journal) policy: P,
     pub(in crate::journal) files: Files,
     pub(in crate::journal) writer: Writer,
+    pub(in crate::journal) retention: Retention,
     pub(in crate::journal) lost_ranges: u64,
     pub(in crate::journal) torn_bytes: u64,
     pub(in crate::journal) has_expiring: bool,
@@ -104,6 +112,8 @@ impl<P: JournalPolicy> Core<P> {
             last_sync,
             counters: StoreCounters::default(),
             drops: DropNotifier::default(),
+            removals: RemovalLog::default(),
+            retention: found.retention,
             unreadable: UnreadableNotifier::default(),
             lost_ranges: AtomicU64::new(found.lost_ranges),
             torn_bytes: found.torn_bytes,

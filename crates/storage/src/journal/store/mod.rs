@@ -22,6 +22,7 @@ use crate::backend::{Appended, Backend, ReadMode, Status, Stored, Write};
 use crate::backup::StoreBackup;
 use crate::drops::DropObserver;
 use crate::error::StorageError;
+use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Expired, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::unreadable::UnreadableObserver;
@@ -125,6 +126,18 @@ impl<P: JournalPolicy> Backend for Store<P> {
         while !self.core.build_ordered_index(ORDERED_INDEX_SLICE)? {}
         let secs_max = self.core.shared.config.ordered_snapshot_secs_max;
         Ok(Box::new(JournalSnapshot::begin(self.core.clone(), secs_max)?))
+    }
+
+    fn feed_cursor(&self) -> FeedCursor {
+        self.core.feed_cursor()
+    }
+
+    fn changes_since(&self, query: &ChangesQuery<'_>) -> Result<ChangesSince, StorageError> {
+        self.core.changes_since(query)
+    }
+
+    fn retain_removals(&self, after: Option<u64>) -> Result<(), StorageError> {
+        self.core.retain_removals(after)
     }
 
     fn identity(&self) -> StoreIdentity {

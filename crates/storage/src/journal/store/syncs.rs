@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl<P: JournalPolicy> Core<P> {
-    pub(super) fn is_synced(&self, seq: u64) -> bool {
+    pub(in crate::journal) fn is_synced(&self, seq: u64) -> bool {
         self.synced_seq.load(Ordering::Acquire) >= seq
     }
 
