@@ -1,6 +1,7 @@
 //! What a node can do, as its handshakes tell it: so a later version can tell what an earlier one
 //! lacks.
 
+use crate::Feature;
 use crate::services::registry;
 use ombak_kv::CoverageQuestion;
 use std::collections::BTreeSet;
@@ -9,29 +10,31 @@ use std::collections::BTreeSet;
 /// metadata, the questions of the driver, and what a placement asks of requests.
 pub const RING_CHANGES: &str = "ring-changes.1";
 
-/// The node knows locations of members: those of the metadata, and staged changes and plans that
-/// have some.
-pub const LOCATIONS: &str = "locations.1";
-
-/// The node knows values of data types, and puts that are operations on them
-/// (docs/design/datatypes.md). Programs of a short time before the first release said 1: they
-/// know no additions to values.
-pub const DATA_TYPES: &str = "data-types.2";
-
-/// The node knows registered functions in the metadata.
-pub const FUNCTIONS: &str = "functions.1";
-
-/// The node takes the time from a tombstone before it removes it, and lets a newer tombstone hide a
-/// value in a bucket without siblings (docs/design/replication.md §6).
-pub const TIMELESS_TOMBSTONES: &str = "timeless-tombstones.1";
-
 /// The node tells a new one whether its cluster knows a member with the name or the address of that
 /// one.
 pub const NEWCOMERS: &str = "newcomers.1";
 
-/// The capabilities of features that are no service. A name is added together with the last part of
-/// what it stands for: other nodes believe it. Version 1 has none of them.
-pub(crate) const FEATURES: &[&str] = &[RING_CHANGES, LOCATIONS, DATA_TYPES, FUNCTIONS, TIMELESS_TOMBSTONES, NEWCOMERS];
+/// What came after version 1 beside the features that all members must have ([`Feature::ALL`]). A
+/// name is added together with the last part of what it stands for: other nodes believe it.
+const LATER: [&str; 1] = [NEWCOMERS];
+
+const COUNT: usize = Feature::ALL.len() + LATER.len();
+
+/// The capabilities of features that are no service. Version 1 has none of them.
+pub(crate) const FEATURES: &[&str] = &all_features();
+
+const fn all_features() -> [&'static str; COUNT] {
+    let mut names = [""; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        names[at] = match at < LATER.len() {
+            true => LATER[at],
+            false => Feature::ALL[at - LATER.len()].capability(),
+        };
+        at += 1;
+    }
+    names
+}
 
 /// What a node speaks with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use ombak_kv::hooks::ValueKind;
 use ombak_kv::{PutOptions, PutRequest};
 use ombak_stats::KindCounts;
 use ombak_types::props::DataType;
-use ombak_types::{Bucket, BucketProps, Dot, Error, Metadata, Object, Sibling, VectorClock};
+use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling, SiblingMeta, VectorClock};
 use std::sync::Arc;
 
 /// The number of the kind in messages. It stays.
@@ -69,11 +69,11 @@ fn merged(mut one: Counter, other: Counter) -> Counter {
     one
 }
 
-fn sibling(counter: Counter, meta: Metadata) -> Sibling {
+fn sibling(counter: Counter, meta: SiblingMeta) -> Sibling {
     let value = RiakValue::Counter(counter, RiakCounter::Legacy);
     let content_type = Some(Bytes::from_static(value.content_type().as_bytes()));
     // It is a plain value, with one event.
-    Sibling { value: value.to_bytes(), meta: Metadata { content_type, of_kind: None, ..meta } }
+    Sibling { value: value.to_bytes(), meta: SiblingMeta { content_type, of_kind: None, ..meta } }
 }
 
 impl ValueKind for LegacyCounters {

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use ombak_crdt::{BadBytes, Change, Refusal};
-use ombak_types::{Error, KindState, Metadata, Sibling, StoreFailure, StoreFailureKind, VectorClock};
+use ombak_types::{Error, KindState, Sibling, SiblingMeta, StoreFailure, StoreFailureKind, VectorClock};
 
 /// The metadata of a value that is merged of several: that of the newest. The tag names all of
 /// them, so that it changes with each of them.
-pub fn merged_meta(siblings: &[Sibling]) -> Metadata {
+pub fn merged_meta(siblings: &[Sibling]) -> SiblingMeta {
     let key = |sibling: &&Sibling| (sibling.meta.last_modified, sibling.meta.vtag.clone());
-    let Some(newest) = siblings.iter().max_by_key(key) else { return Metadata::default() };
+    let Some(newest) = siblings.iter().max_by_key(key) else { return SiblingMeta::default() };
     let mut tags: Vec<&[u8]> = siblings.iter().filter_map(|sibling| sibling.meta.vtag.as_deref()).collect();
     tags.sort_unstable();
     tags.dedup();
@@ -16,7 +16,7 @@ pub fn merged_meta(siblings: &[Sibling]) -> Metadata {
     let mut events = VectorClock::new();
     siblings.iter().for_each(|sibling| events.merge(&sibling.events()));
     let of_kind = Some(Box::new(KindState { events, summary: Bytes::new() }));
-    Metadata { vtag, of_kind, ..newest.meta.clone() }
+    SiblingMeta { vtag, of_kind, ..newest.meta.clone() }
 }
 
 /// The change that an operation carries.

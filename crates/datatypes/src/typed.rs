@@ -15,7 +15,7 @@ use ombak_kv::hooks::{Growth, ValueKind};
 use ombak_kv::{PutOptions, PutRequest};
 use ombak_stats::{Feature, KindCounts};
 use ombak_types::props::DataType;
-use ombak_types::{Bucket, BucketProps, Dot, Error, Metadata, Object, Sibling, VectorClock};
+use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling, SiblingMeta, VectorClock};
 use std::sync::Arc;
 
 /// The number of the kind in messages and stores. It stays.
@@ -106,7 +106,7 @@ impl TypedValues {
     }
 
     /// A value in a sibling.
-    fn sibling(&self, state: &State, meta: Metadata) -> Sibling {
+    fn sibling(&self, state: &State, meta: SiblingMeta) -> Sibling {
         let bytes = state.to_bytes();
         let content_type = Some(Bytes::from_static(content_type(state.kind()).as_bytes()));
         let mut of_kind = meta.of_kind.clone().unwrap_or_default();
@@ -117,7 +117,7 @@ impl TypedValues {
             of_kind.summary = Summary::of(state, bytes.len() as u64).to_bytes();
             form::growing(&bytes)
         };
-        Sibling { value, meta: Metadata { content_type, kind: NUMBER, of_kind: Some(of_kind), ..meta } }
+        Sibling { value, meta: SiblingMeta { content_type, kind: NUMBER, of_kind: Some(of_kind), ..meta } }
     }
 
     /// [`merge`], counted.

@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use ombak_types::etf::{Limits, Term, decode_with};
-use ombak_types::object::{IndexTerm, Metadata, VAL_ENCODING_TERM};
+use ombak_types::object::{IndexTerm, SiblingMeta, VAL_ENCODING_TERM};
 use ombak_types::stored_object::encode_clock;
 use ombak_types::{Object, Sibling};
 use std::time::{Duration, UNIX_EPOCH};
@@ -101,7 +101,7 @@ pub(crate) fn value_term(sibling: &Sibling) -> Result<Term, NotJson> {
     decode_with(&sibling.value, limits).map_err(|error| NotJson::BadTerm(error.to_string()))
 }
 
-fn metadata_term(meta: &Metadata) -> Term {
+fn metadata_term(meta: &SiblingMeta) -> Term {
     let mut members = Vec::new();
     let mut text = |name: &str, value: Option<&Bytes>| {
         members.extend(value.map(|value| member(name, Term::Binary(value.clone()))));

@@ -266,7 +266,7 @@ mod tests {
     use crate::messages::{RpbGetResp, RpbPutResp};
     use bytes::BytesMut;
     use ombak_types::stored_object::{encode_clock, encode_head};
-    use ombak_types::{IndexEntry, Link, Metadata};
+    use ombak_types::{IndexEntry, Link, SiblingMeta};
     use proptest::prelude::*;
 
     fn bytes() -> impl Strategy<Value = Bytes> {
@@ -297,15 +297,15 @@ mod tests {
             plain in any::<bool>(),
         ) -> Sibling {
             if plain {
-                let meta = Metadata { content_type, vtag, last_modified: last_modified.map(UnixMicros), ..Metadata::default() };
+                let meta = SiblingMeta { content_type, vtag, last_modified: last_modified.map(UnixMicros), ..SiblingMeta::default() };
                 return Sibling { value, meta };
             }
             let links = links.into_iter().map(|(bucket, key, tag)| Link { bucket, key, tag }).collect();
             let last_modified = last_modified.map(UnixMicros);
-            let meta = Metadata {
+            let meta = SiblingMeta {
                 content_type, charset, content_encoding, vtag, last_modified, links, user_meta, indexes, deleted,
                 val_encoding,
-                ..Metadata::default()
+                ..SiblingMeta::default()
             };
             Sibling { value, meta }
         }

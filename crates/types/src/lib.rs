@@ -42,7 +42,7 @@ pub use decode_budget::{DecodeBudget, SMALL_MESSAGE_BYTES, TooLarge, allocated};
 pub use error::Error;
 pub use names::Bucket;
 pub use node_id::{BadNodeId, NodeId};
-pub use object::{IndexEntry, IndexTerm, KindState, Link, Metadata, Object, Sibling};
+pub use object::{IndexEntry, IndexTerm, KindState, Link, Object, Sibling, SiblingMeta};
 pub use props::{BucketProps, PropMap};
 pub use quorum::Quorum;
 pub use same_text::is_same_text;

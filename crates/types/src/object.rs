@@ -36,12 +36,12 @@ pub struct Sibling {
     /// The bytes that a client stored; empty in a head and in a tombstone.
     pub value: Bytes,
     /// The metadata of the value.
-    pub meta: Metadata,
+    pub meta: SiblingMeta,
 }
 
 /// Metadata of one sibling (docs/riak/semantics.md §2, docs/riak/backends.md §7.1).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metadata {
+pub struct SiblingMeta {
     /// MIME type.
     pub content_type: Option<Bytes>,
     /// Character set.
@@ -172,12 +172,12 @@ impl IndexTerm {
 impl Sibling {
     /// Creates a plain value, as a client sends it.
     pub fn new(value: impl Into<Bytes>) -> Self {
-        Self { value: value.into(), meta: Metadata::default() }
+        Self { value: value.into(), meta: SiblingMeta::default() }
     }
 
     /// Creates a tombstone.
     pub fn tombstone() -> Self {
-        Self { value: Bytes::new(), meta: Metadata { deleted: true, ..Metadata::default() } }
+        Self { value: Bytes::new(), meta: SiblingMeta { deleted: true, ..SiblingMeta::default() } }
     }
 
     /// Whether the sibling has expired. It exists until the end of the second that it names, as in
@@ -216,7 +216,7 @@ impl Sibling {
 /// in the external term format (docs/riak/pb-api.md §4).
 static TERM_CONTENT_TYPE: Bytes = Bytes::from_static(b"application/x-erlang-binary");
 
-impl Metadata {
+impl SiblingMeta {
     /// Sorts the index entries and drops those that are there twice, as Riak does before it stores
     /// a client's value. Only a coordinator does this: a replica that changed a copy would make it
     /// differ from the others (docs/design/replication.md §11).

@@ -7,7 +7,7 @@
 //! What it is not: it is not Ombak's own layout ([`crate::stored_object`]). Stored data types of
 //! Erlang are ordinary values here.
 //!
-//! Invariants: No length is trusted. Unknown metadata is kept unchanged ([`Metadata::extra`]),
+//! Invariants: No length is trusted. Unknown metadata is kept unchanged ([`SiblingMeta::extra`]),
 //! neither lost nor refused, so that one unusual pair does not cost the object.
 
 mod v0;
@@ -18,7 +18,7 @@ pub use v1::encode;
 use crate::clock::{Actor, COUNTER_MAX, Dot, VectorClock};
 use crate::error::Error;
 use crate::etf::{self, EtfError, Limits, Term};
-use crate::object::{IndexEntry, IndexTerm, Link, Metadata, Object};
+use crate::object::{IndexEntry, IndexTerm, Link, Object, SiblingMeta};
 use crate::stored_object::check_clock_len;
 use crate::time::UnixMicros;
 use bytes::Bytes;
@@ -122,7 +122,7 @@ mod name {
 
 /// Adds one pair to the metadata. Returns `false` and changes nothing if the name is unknown or the
 /// value does not have Riak's form.
-fn add_pair(meta: &mut Metadata, pair_name: &[u8], value: &Term) -> bool {
+fn add_pair(meta: &mut SiblingMeta, pair_name: &[u8], value: &Term) -> bool {
     let taken = match pair_name {
         name::CONTENT_TYPE => value.as_text().map(|text| meta.content_type = Some(text)),
         name::CHARSET => value.as_text().map(|text| meta.charset = Some(text)),

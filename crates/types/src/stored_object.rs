@@ -29,7 +29,7 @@
 
 use crate::clock::{Actor, COUNTER_MAX, Dot, ENTRIES_MAX, VectorClock};
 use crate::error::Error;
-use crate::object::{IndexEntry, IndexTerm, KindState, Link, Metadata, Object, Sibling};
+use crate::object::{IndexEntry, IndexTerm, KindState, Link, Object, Sibling, SiblingMeta};
 use crate::riak_object;
 use crate::time::UnixMicros;
 use bytes::Bytes;
@@ -324,7 +324,7 @@ fn put_dot(dot: &Dot, out: &mut Vec<u8>) {
     put_varint(dot.stamp_secs, out);
 }
 
-fn put_metadata(m: &Metadata, out: &mut Vec<u8>) {
+fn put_metadata(m: &SiblingMeta, out: &mut Vec<u8>) {
     let has_rare = m.charset.is_some()
         || m.content_encoding.is_some()
         || !m.links.is_empty()
@@ -361,7 +361,7 @@ fn put_metadata(m: &Metadata, out: &mut Vec<u8>) {
     }
 }
 
-fn put_rare(m: &Metadata, out: &mut Vec<u8>) {
+fn put_rare(m: &SiblingMeta, out: &mut Vec<u8>) {
     let mut part = |kind: u8, fields: &[&[u8]]| {
         out.push(kind);
         for field in fields {
@@ -523,7 +523,7 @@ impl Reader<'_> {
     }
 
     /// Reads the metadata of a sibling into `m`, which is empty.
-    fn metadata(&mut self, m: &mut Metadata) -> Result<(), Corrupt> {
+    fn metadata(&mut self, m: &mut SiblingMeta) -> Result<(), Corrupt> {
         let flags = self.u8()?;
         if flags >= flag::RARE << 1 {
             return Err(Corrupt("unknown flag"));
@@ -548,7 +548,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn rare(&mut self, m: &mut Metadata) -> Result<(), Corrupt> {
+    fn rare(&mut self, m: &mut SiblingMeta) -> Result<(), Corrupt> {
         loop {
             match self.u8()? {
                 rare::END => return Ok(()),

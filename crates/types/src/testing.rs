@@ -1,7 +1,7 @@
 //! Arbitrary objects for the property tests of this crate.
 
 use crate::clock::{Actor, COUNTER_MAX, Dot, VectorClock};
-use crate::object::{IndexEntry, IndexTerm, KindState, Link, Metadata, Object, Sibling};
+use crate::object::{IndexEntry, IndexTerm, KindState, Link, Object, Sibling, SiblingMeta};
 use crate::time::UnixMicros;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ pub fn any_dot() -> impl Strategy<Value = Dot> {
         .prop_map(|(actor, counter, stamp_secs)| Dot { actor: Actor::new(&actor), counter, stamp_secs })
 }
 
-fn any_meta() -> impl Strategy<Value = Metadata> {
+fn any_meta() -> impl Strategy<Value = SiblingMeta> {
     let index = prop_oneof![
         text().prop_map(|term| IndexEntry { field: Bytes::from_static(b"f_bin"), term: IndexTerm::Bin(term) }),
         any::<i128>()
@@ -58,7 +58,7 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
                 val_encoding,
                 (extra, expires_secs, (kind, of_kind)),
             )| {
-                Metadata {
+                SiblingMeta {
                     content_type: texts.0,
                     charset: texts.1,
                     content_encoding: texts.2,

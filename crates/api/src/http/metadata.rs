@@ -14,15 +14,15 @@ use bytes::Bytes;
 use http::StatusCode;
 use ombak_kv::expiry::TTL_NAME;
 use ombak_types::object::{BadIndexEntry, DEFAULT_CONTENT_TYPE};
-use ombak_types::{Bucket, IndexEntry, Metadata};
+use ombak_types::{Bucket, IndexEntry, SiblingMeta};
 
 const META_PREFIX: &str = "x-riak-meta-";
 const INDEX_PREFIX: &str = "x-riak-index-";
 
 /// Parses the metadata of an object that is written. The error is the answer to the client.
-pub fn parse(request: &Request, bucket: &Bucket, generation: Generation) -> Result<Metadata, Reply> {
+pub fn parse(request: &Request, bucket: &Bucket, generation: Generation) -> Result<SiblingMeta, Reply> {
     let (content_type, charset) = content_type(request)?;
-    Ok(Metadata {
+    Ok(SiblingMeta {
         content_type: Some(content_type),
         charset,
         content_encoding: request.lines.joined_bytes(line::CONTENT_ENCODING),
@@ -33,7 +33,7 @@ pub fn parse(request: &Request, bucket: &Bucket, generation: Generation) -> Resu
         },
         user_meta: user_meta(request),
         indexes: indexes(request)?,
-        ..Metadata::default()
+        ..SiblingMeta::default()
     })
 }
 
@@ -136,7 +136,7 @@ fn bad_index(bad: BadIndexEntry, field: &str, value: &[u8]) -> Reply {
 }
 
 /// The content type of a stored value, with its character set.
-pub fn content_type_of(meta: &Metadata) -> Bytes {
+pub fn content_type_of(meta: &SiblingMeta) -> Bytes {
     let media_type = meta.served_content_type().cloned();
     let media_type = media_type.unwrap_or(Bytes::from_static(DEFAULT_CONTENT_TYPE.as_bytes()));
     match &meta.charset {
@@ -149,7 +149,7 @@ pub fn content_type_of(meta: &Metadata) -> Bytes {
 /// for each name, regardless of case, with its values in their stored order. A name of user
 /// metadata is spelled as it was stored; the field of an index has a prefix in lower case
 /// (docs/riak/http-api.md §5).
-pub fn user_lines(meta: &Metadata) -> Vec<u8> {
+pub fn user_lines(meta: &SiblingMeta) -> Vec<u8> {
     let indexed = meta.indexes.iter().map(|entry| {
         let name = Bytes::from([INDEX_PREFIX.as_bytes(), &entry.field].concat());
         (name, entry.term.to_text())
@@ -218,7 +218,7 @@ mod tests {
     use ombak_types::IndexTerm;
     use ombak_types::object::VAL_ENCODING_TERM;
 
-    fn parsed(headers: &[(&str, &str)]) -> Result<Metadata, u16> {
+    fn parsed(headers: &[(&str, &str)]) -> Result<SiblingMeta, u16> {
         let request = Request::sample(Method::PUT, "/buckets/b/keys/k", headers);
         parse(&request, &Bucket::untyped("b"), Generation::Buckets).map_err(|r| r.status.as_u16())
     }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_value_that_riak_stored_as_a_term_is_served_as_one() {
         let content_type = Some("text/plain".into());
-        let meta = Metadata { content_type, val_encoding: VAL_ENCODING_TERM, ..Metadata::default() };
+        let meta = SiblingMeta { content_type, val_encoding: VAL_ENCODING_TERM, ..SiblingMeta::default() };
         assert_eq!(&content_type_of(&meta)[..], b"application/x-erlang-binary");
     }
 
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn metadata_of_other_interfaces_cannot_forge_headers() {
         let pair = |n: &'static str, v: &'static str| (Bytes::from(n), Bytes::from(v));
-        let meta = Metadata {
+        let meta = SiblingMeta {
             user_meta: vec![
                 pair("foo", "bar"),
                 pair("Content-Length", "0"),
@@ -290,7 +290,7 @@ mod tests {
                 pair("transfer-encoding", "chunked"),
                 pair("X-Riak-Vclock", "forged"),
             ],
-            ..Metadata::default()
+            ..SiblingMeta::default()
         };
         assert_eq!(user_lines(&meta), b"foo: bar\r\n");
     }
@@ -299,10 +299,10 @@ mod tests {
     fn one_name_has_one_line_and_keeps_its_spelling() {
         let pair = |n: &'static str, v: &'static str| (Bytes::from(n), Bytes::from(v));
         let entry = |field: &[u8], value: &[u8]| IndexEntry::parse(field, value).expect("an entry");
-        let meta = Metadata {
+        let meta = SiblingMeta {
             user_meta: vec![pair("X-Riak-Meta-b", "2"), pair("X-Riak-Meta-A", "1"), pair("x-riak-meta-B", "3")],
             indexes: vec![entry(b"n_int", b"5"), entry(b"name_bin", b"z"), entry(b"name_bin", b"a")],
-            ..Metadata::default()
+            ..SiblingMeta::default()
         };
         assert_eq!(
             String::from_utf8_lossy(&user_lines(&meta)),

@@ -139,7 +139,7 @@ pub fn http_date_in(ahead: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_types::{Link, Metadata};
+    use ombak_types::{Link, SiblingMeta};
 
     #[test]
     fn parts_are_laid_out_as_riaks() {
@@ -159,14 +159,14 @@ mod tests {
         let link = Link { bucket: "b".into(), key: "k".into(), tag: "t".into() };
         let sibling = Sibling {
             value: Bytes::new(),
-            meta: Metadata {
+            meta: SiblingMeta {
                 vtag: Some("tag".into()),
                 last_modified: Some(UnixMicros::from_secs(1_795_209_089)),
                 links: vec![link],
                 user_meta: vec![("X-Riak-Meta-W".into(), "one".into())],
                 indexes: vec![ombak_types::IndexEntry::parse(b"a_bin", b"1").expect("an entry")],
                 deleted: true,
-                ..Metadata::default()
+                ..SiblingMeta::default()
             },
         };
         let headers = sibling_headers(&sibling, &Bucket::typed("t", "s"), Generation::Types);

@@ -12,7 +12,7 @@ use ombak_types::error::PrecommitReason;
 use ombak_types::object::BadIndexEntry;
 use ombak_types::stored_object::decode_clock;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Bucket, Error, IndexEntry, Link, Metadata, Object, Quorum, Sibling, VectorClock};
+use ombak_types::{Bucket, Error, IndexEntry, Link, Object, Quorum, Sibling, SiblingMeta, VectorClock};
 
 /// The options of a get that decide what the answer shows.
 #[derive(Debug, Default)]
@@ -130,7 +130,7 @@ fn sibling(frame: &Bytes, content: &Content<'_>) -> Result<Sibling, Refusal> {
             UnixMicros::from_secs(u64::from(secs)).0 + u64::from(content.last_mod_usecs.unwrap_or(0) % 1_000_000),
         )
     });
-    let meta = Metadata {
+    let meta = SiblingMeta {
         content_type: content.content_type.map(slice),
         charset: content.charset.map(slice),
         content_encoding: content.content_encoding.map(slice),
@@ -142,7 +142,7 @@ fn sibling(frame: &Bytes, content: &Content<'_>) -> Result<Sibling, Refusal> {
         user_meta: content.usermeta.iter().map(|pair| (slice(pair.key), part(pair.value))).collect(),
         indexes: indexes.collect::<Result<_, _>>()?,
         deleted: content.deleted.unwrap_or(false),
-        ..Metadata::default()
+        ..SiblingMeta::default()
     };
     Ok(Sibling { value: slice(content.value), meta })
 }

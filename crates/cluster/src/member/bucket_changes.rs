@@ -1,5 +1,5 @@
-//! Decides changes of bucket types, properties and functions with the metadata, for the registry of
-//! the engine.
+//! Decides changes of bucket types, properties and records of namespaces with the metadata, for the
+//! registry of the engine.
 
 use super::error::ClusterError;
 use super::features::Feature;
@@ -8,6 +8,7 @@ use super::questions::question::{Answer, Question};
 use super::ring_change::closing::{while_empty, who_is_not_empty};
 use crate::metadata::command;
 use futures_util::future::join_all;
+use ombak_kv::buckets::FUNCTIONS;
 use ombak_kv::{PropertyAuthority, ProposedChange, RecordChange, Undecided};
 use ombak_metadata::state::Metadata;
 use ombak_runtime::{Runtime, within};
@@ -73,11 +74,13 @@ impl Inner {
     /// When this returns, the registry of every member that can be reached has the change. A member
     /// that cannot be reached learns of it later: the change is decided nevertheless.
     async fn decide_properties(self: &Arc<Self>, change: ProposedChange) -> Result<(), ClusterError> {
-        if let RecordChange::Function(..) = change.change {
-            self.check_all_can(Feature::Functions, &self.metadata_node().metadata(), &BTreeSet::new())?;
-        }
+        let knows_records = match &change.change {
+            RecordChange::Open(name, _) => self.check_namespace(&name.namespace)?,
+            RecordChange::Type(..) | RecordChange::Bucket(..) => false,
+        };
         let moves = change.moves.clone();
-        let command = command(change).ok_or_else(|| ClusterError::refused("a bucket type is never removed"))?;
+        let command =
+            command(change, knows_records).ok_or_else(|| ClusterError::refused("a bucket type is never removed"))?;
         let (metadata, deadline) = (self.metadata_node(), self.command_deadline());
         let has_several_nodes = self.kv().ring().node_count() > 1;
         let index = match moves.filter(|_| has_several_nodes) {
@@ -97,6 +100,20 @@ impl Inner {
             tracing::warn!(node = name, "a member cannot be reached, and learns of a change of properties later");
         }
         Ok(())
+    }
+
+    /// Checks that all members understand the records of a namespace. Returns whether they know the
+    /// command that changes records of all namespaces. Functions have a command that is older.
+    fn check_namespace(&self, namespace: &str) -> Result<bool, ClusterError> {
+        let (metadata, nobody) = (self.metadata_node().metadata(), BTreeSet::new());
+        for feature in Feature::ALL.into_iter().filter(|feature| feature.namespace == Some(namespace)) {
+            self.check_all_can(feature, &metadata, &nobody)?;
+        }
+        match self.can_all(Feature::OPEN_RECORDS, &metadata) {
+            Some(true) => Ok(true),
+            _ if namespace == FUNCTIONS => Ok(false),
+            _ => self.check_all_can(Feature::OPEN_RECORDS, &metadata, &nobody).map(|()| true),
+        }
     }
 
     /// Waits until the registries of all members that can be reached have followed an entry.

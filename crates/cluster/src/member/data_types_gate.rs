@@ -8,6 +8,18 @@ use std::collections::BTreeSet;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+impl Feature {
+    /// The node knows values of data types, and puts that are operations on them
+    /// (docs/design/datatypes.md). Programs of a short time before the first release said 1: they
+    /// know no additions to values.
+    pub const DATA_TYPES: Self = Self {
+        capability: "data-types.2",
+        text: "data types",
+        namespace: None,
+        is_used_in: |metadata| metadata.has_data_types(),
+    };
+}
+
 /// Asks the members' capabilities until all members have the feature. Then it stays open: nodes of
 /// an earlier version do not join a cluster with data types.
 pub(super) struct DataTypesGate {
@@ -32,7 +44,7 @@ impl KindGate for DataTypesGate {
         };
         let metadata = inner.metadata_node().metadata();
         inner
-            .check_all_can(Feature::DataTypes, &metadata, &BTreeSet::new())
+            .check_all_can(Feature::DATA_TYPES, &metadata, &BTreeSet::new())
             .map_err(|refused| Error::Unsupported(refused.to_string()))?;
         // A join could follow that is decided before the metadata has a bucket type of that kind.
         if metadata.has_data_types() {

@@ -12,7 +12,6 @@
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::question::{Answer, Question};
-use crate::capabilities::{DATA_TYPES, FUNCTIONS, LOCATIONS, RING_CHANGES, TIMELESS_TOMBSTONES};
 use ombak_metadata::state::Metadata;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -25,59 +24,36 @@ use tracing::warn;
 /// identities.
 const NODES_MAX: usize = 4096;
 
-/// A feature that all members must have before one of them uses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feature {
-    /// The ring changes by steps, while the cluster holds objects.
-    RingChanges,
-    /// Members have locations.
-    Locations,
-    /// Values are of data types.
-    DataTypes,
-    /// Functions are registered.
-    Functions,
-    /// Tombstones lose their time before they are removed.
-    TimelessTombstones,
+/// A feature that all members must have before one of them uses it. It is declared as a constant
+/// beside what needs it, and listed in [`Feature::ALL`].
+#[derive(Clone, Copy, Debug)]
+pub struct Feature {
+    /// Its name in handshakes. It is added together with the last part of what it stands for: other
+    /// nodes believe it.
+    pub(crate) capability: &'static str,
+    /// What it is, for people.
+    pub(crate) text: &'static str,
+    /// The namespace of the metadata whose records all members must understand.
+    pub(crate) namespace: Option<&'static str>,
+    /// Whether the metadata has something that only those understand who have the feature, or that
+    /// lets clients write what only they understand.
+    pub(crate) is_used_in: fn(&Metadata) -> bool,
 }
 
 impl Feature {
-    const ALL: [Self; 5] =
-        [Self::RingChanges, Self::Locations, Self::DataTypes, Self::Functions, Self::TimelessTombstones];
+    /// All features. The first one that a node lacks is named when the node may not join.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::RING_CHANGES,
+        Self::LOCATIONS,
+        Self::DATA_TYPES,
+        Self::FUNCTIONS,
+        Self::TIMELESS_TOMBSTONES,
+        Self::OPEN_RECORDS,
+    ];
 
     /// Its name in handshakes.
     pub const fn capability(self) -> &'static str {
-        match self {
-            Self::RingChanges => RING_CHANGES,
-            Self::Locations => LOCATIONS,
-            Self::DataTypes => DATA_TYPES,
-            Self::Functions => FUNCTIONS,
-            Self::TimelessTombstones => TIMELESS_TOMBSTONES,
-        }
-    }
-
-    /// What it is, for people.
-    const fn text(self) -> &'static str {
-        match self {
-            Self::RingChanges => "a change of the ring of a cluster that holds objects",
-            Self::Locations => "locations of nodes",
-            Self::DataTypes => "data types",
-            Self::Functions => "registered functions",
-            Self::TimelessTombstones => "tombstones without a time",
-        }
-    }
-
-    /// Whether the metadata has something that only those understand who have the feature, or that
-    /// lets clients write what only they understand.
-    fn is_used_in(self, metadata: &Metadata) -> bool {
-        match self {
-            Self::RingChanges => metadata.placement().is_some_and(|placement| !placement.is_of_ring()),
-            Self::Locations => metadata.has_locations(),
-            Self::DataTypes => metadata.has_data_types(),
-            Self::Functions => metadata.has_had_functions(),
-            // Copies of such tombstones merge and read rightly everywhere. They only stay until
-            // every member can take the time from a tombstone.
-            Self::TimelessTombstones => false,
-        }
+        self.capability
     }
 }
 
@@ -148,7 +124,7 @@ impl Inner {
             true => Ok(()),
             false => Err(ClusterError::refused(format!(
                 "Failed: not all members know {}. {}",
-                feature.text(),
+                feature.text,
                 sentences.join(" ")
             ))),
         }
@@ -186,11 +162,11 @@ impl Inner {
         }
         let metadata = self.followed.get().metadata;
         let lacks = |feature: &Feature| {
-            feature.is_used_in(&metadata) && self.admission.capabilities.can(peer, *feature) != Some(true)
+            (feature.is_used_in)(&metadata) && self.admission.capabilities.can(peer, *feature) != Some(true)
         };
         match Feature::ALL.into_iter().find(lacks).filter(|_| matches!(question, Question::Cluster)) {
             Some(feature) => {
-                let why = format!("an earlier version of ombak runs there, which does not know {}", feature.text());
+                let why = format!("an earlier version of ombak runs there, which does not know {}", feature.text);
                 warn!(node = %peer, why, "a node asked to join and was refused");
                 Answer::Refused { why }
             }
@@ -236,20 +212,30 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capabilities::{Speaks, capabilities};
 
     #[test]
     fn what_was_heard_last_counts_and_nothing_is_assumed() {
         let known = KnownCapabilities::default();
-        let (node, other) = (NodeId::new(1), NodeId::new(2));
+        let (node, other, changes) = (NodeId::new(1), NodeId::new(2), Feature::RING_CHANGES.capability());
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-        assert_eq!(known.can(node, Feature::RingChanges), None);
-        known.note(node, &names(&["members.1", RING_CHANGES]));
-        assert_eq!(known.can(node, Feature::RingChanges), Some(true));
+        assert_eq!(known.can(node, Feature::RING_CHANGES), None);
+        known.note(node, &names(&["members.1", changes]));
+        assert_eq!(known.can(node, Feature::RING_CHANGES), Some(true));
         known.note(node, &names(&["members.1"]));
-        assert_eq!(known.can(node, Feature::RingChanges), Some(false), "it went back to an earlier version");
-        known.remember(BTreeMap::from([(node, names(&[RING_CHANGES])), (other, names(&[RING_CHANGES]))]));
-        assert_eq!(known.can(node, Feature::RingChanges), Some(false), "what was heard since is newer");
-        assert_eq!(known.can(other, Feature::RingChanges), Some(true));
+        assert_eq!(known.can(node, Feature::RING_CHANGES), Some(false), "it went back to an earlier version");
+        known.remember(BTreeMap::from([(node, names(&[changes])), (other, names(&[changes]))]));
+        assert_eq!(known.can(node, Feature::RING_CHANGES), Some(false), "what was heard since is newer");
+        assert_eq!(known.can(other, Feature::RING_CHANGES), Some(true));
+    }
+
+    #[test]
+    fn each_feature_has_a_capability_of_its_own_that_nodes_say() {
+        let said = capabilities(Speaks::Everything);
+        let of_features: BTreeSet<&str> = Feature::ALL.iter().map(|feature| feature.capability()).collect();
+        assert_eq!(of_features.len(), Feature::ALL.len());
+        assert!(of_features.iter().all(|name| said.contains(*name)));
+        assert!(of_features.is_disjoint(&capabilities(Speaks::Version1).iter().map(String::as_str).collect()));
     }
 
     #[test]
@@ -257,6 +243,6 @@ mod tests {
         let known = KnownCapabilities::default();
         (0..=NODES_MAX as u64).for_each(|node| known.note(NodeId::new(node), &BTreeSet::new()));
         assert_eq!(known.said.lock().len(), NODES_MAX);
-        assert_eq!(known.can(NodeId::new(NODES_MAX as u64), Feature::RingChanges), None);
+        assert_eq!(known.can(NodeId::new(NODES_MAX as u64), Feature::RING_CHANGES), None);
     }
 }

@@ -19,7 +19,6 @@ use super::service::MemberContext;
 use super::tombstones_gate::TombstonesGate;
 use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records};
 use crate::node::{ClusterNode, NodeNames, StartError};
-use crate::member::MEMBERS;
 use crate::services::registry;
 use arc_swap::ArcSwap;
 use ombak_kv::{FillReason, Holdings, Kv};

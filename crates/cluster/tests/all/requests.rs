@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ombak_cluster::RequestOutcome;
 use ombak_kv::{GetOptions, GetReply, PutCondition, PutOptions, PutRequest};
 use ombak_types::props::SyncOnWrite;
-use ombak_types::{Error, Metadata, Object, Quorum, Sibling, VectorClock};
+use ombak_types::{Error, Object, Quorum, Sibling, SiblingMeta, VectorClock};
 
 #[tokio::test]
 async fn what_is_put_through_one_node_is_read_through_each() {
@@ -25,11 +25,11 @@ async fn what_is_put_through_one_node_is_read_through_each() {
 #[tokio::test]
 async fn all_that_an_object_has_arrives_at_the_other_nodes() {
     let cluster = Cluster::of(3);
-    let meta = Metadata {
+    let meta = SiblingMeta {
         content_type: Some("text/plain".into()),
         charset: Some("utf-8".into()),
         user_meta: vec![("name".into(), "value".into())],
-        ..Metadata::default()
+        ..SiblingMeta::default()
     };
     let object = Object { clock: VectorClock::new(), siblings: vec![Sibling { value: "v".into(), meta }] };
     let request = PutRequest { bucket: bucket(), key: Some("k".into()), object, options: with_w(3) };
@@ -165,7 +165,7 @@ async fn a_value_of_50_mb_does_not_hold_up_small_requests() {
     let cluster = Cluster::of(3);
     soon(cluster.put(0, "small", "v", with_w(3))).await.unwrap();
     let value = Bytes::from(vec![7; 50_000_000]);
-    let sibling = Sibling { value: value.clone(), meta: Metadata::default() };
+    let sibling = Sibling { value: value.clone(), meta: SiblingMeta::default() };
     let object = Object { clock: VectorClock::new(), siblings: vec![sibling] };
     let big = PutRequest { object, ..put_request("big", "", with_w(3)) };
     let writing = {

@@ -1,4 +1,5 @@
-//! Who decides changes of bucket types, properties and functions when a node is part of a cluster.
+//! Who decides changes of bucket types, properties and records of namespaces when a node is part of
+//! a cluster.
 
 use super::state::{RecordChange, Settings, Snapshot};
 use crate::requests::Holdings;
@@ -28,8 +29,7 @@ impl ProposedChange {
         let mut after = now.clone();
         after.apply(settings, change.clone());
         let named = now.newly_named(&after, &change);
-        let functions = named.filter_map(|name| now.functions().get_key_value(&*name)).map(|(name, _)| name.clone());
-        let functions = functions.collect();
+        let functions = named.filter(|name| now.function(name).is_some()).map(Arc::<str>::from).collect();
         let (expected, type_expected, moves) = match &change {
             RecordChange::Type(name, _) => {
                 let moves = placement(now.type_map(name)) != placement(after.type_map(name));
@@ -44,9 +44,7 @@ impl ProposedChange {
                 let type_expected = now.records.types.get(&bucket.bucket_type).map(|record| record.version);
                 (expected, type_expected, (of(now) != of(&after)).then(|| Holdings::Bucket(bucket.clone())))
             }
-            RecordChange::Function(name, _) => {
-                (now.records.functions.get(name).map(|record| record.version), None, None)
-            }
+            RecordChange::Open(name, _) => (now.records.open.named(name).map(|record| record.version), None, None),
         };
         Self { change, expected, type_expected, moves, functions, unless_named }
     }

@@ -1,4 +1,4 @@
-//! Why bucket types, properties or functions cannot be read or changed.
+//! Why bucket types, properties or records of namespaces cannot be read or changed.
 
 use super::function_record::HookUser;
 use ombak_types::props::PropErrors;
@@ -47,6 +47,9 @@ pub enum PropsError {
     /// The function cannot be registered. Holds the reason.
     #[error("{0}")]
     BadFunction(String),
+    /// The record of a namespace cannot be set. Holds the reason.
+    #[error("{0}")]
+    BadRecord(String),
     /// The cluster refuses the change in its present state. Holds the reason.
     #[error("{0}")]
     Refused(String),

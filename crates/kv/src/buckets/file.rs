@@ -5,7 +5,8 @@
 //! file is damaged. Names are arbitrary bytes: the file writes a byte that is not printable ASCII,
 //! and `%` itself, as `%` and two hexadecimal digits.
 
-use super::function_record::FunctionRecord;
+use super::functions::FUNCTIONS;
+use super::open_record::{OpenRecord, RecordName};
 use super::state::{BucketRecord, Records, TypeRecord};
 use bytes::Bytes;
 use ombak_node_files::NodeFileError;
@@ -23,9 +24,12 @@ pub const FILE_NAME: &str = "buckets.json";
 /// An upper bound: the maximum of types and buckets, with long names and many properties, takes
 /// less.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-const FORMATS: Formats = Formats { without_checksum: 1, current: 3 };
-/// The format that is written while there are no functions. Version 1 of the program reads it.
-const FORMAT_WITHOUT_FUNCTIONS: u32 = 2;
+const FORMATS: Formats = Formats { without_checksum: 1, current: 4 };
+/// The format that is written while there are no records of namespaces. Version 1 of the program
+/// reads it.
+const FORMAT_WITHOUT_RECORDS: u32 = 2;
+/// The format that is written while there are no records but functions.
+const FORMAT_OF_FUNCTIONS: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +39,9 @@ struct Saved {
     buckets: Vec<SavedBucket>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     functions: Vec<SavedFunction>,
+    /// The records of all namespaces but functions. Only format 4 has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    records: Vec<SavedRecord>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,6 +65,14 @@ struct SavedBucket {
 struct SavedFunction {
     name: String,
     source: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedRecord {
+    namespace: String,
+    key: String,
+    value: String,
 }
 
 /// The files that hold the records.
@@ -200,7 +215,12 @@ fn parse(text: Vec<u8>) -> Result<Records, String> {
         records.buckets.insert(bucket, BucketRecord { overrides: Arc::new(saved.props), version: 0 });
     }
     for SavedFunction { name, source } in saved.functions {
-        records.functions.insert(name.into(), FunctionRecord::new(source.into(), 0));
+        let record = OpenRecord { value: source.into(), version: 0 };
+        records.open.set(RecordName::new(FUNCTIONS, name.as_bytes()), Some(record));
+    }
+    for SavedRecord { namespace, key, value } in saved.records {
+        let record = OpenRecord { value: value.into(), version: 0 };
+        records.open.set(RecordName { namespace: namespace.into(), key: name(&key)? }, Some(record));
     }
     Ok(records)
 }
@@ -216,12 +236,20 @@ fn to_saved(records: &Records) -> Saved {
         name: encode_name(&bucket.name),
         props: (*record.overrides).clone(),
     });
-    let functions = records.functions.iter();
-    let functions: Vec<_> = functions
-        .map(|(name, record)| SavedFunction { name: name.to_string(), source: record.source.to_string() })
-        .collect();
-    let format = if functions.is_empty() { FORMAT_WITHOUT_FUNCTIONS } else { FORMATS.current };
-    Saved { format, types: types.collect(), buckets: buckets.collect(), functions }
+    let (mut functions, mut others) = (Vec::new(), Vec::new());
+    for (RecordName { namespace, key }, record) in records.open.iter() {
+        let value = record.value.to_string();
+        match str::from_utf8(&key) {
+            Ok(name) if &*namespace == FUNCTIONS => functions.push(SavedFunction { name: name.into(), source: value }),
+            _ => others.push(SavedRecord { namespace: namespace.to_string(), key: encode_name(&key), value }),
+        }
+    }
+    let format = match (functions.is_empty(), others.is_empty()) {
+        (true, true) => FORMAT_WITHOUT_RECORDS,
+        (false, true) => FORMAT_OF_FUNCTIONS,
+        (_, false) => FORMATS.current,
+    };
+    Saved { format, types: types.collect(), buckets: buckets.collect(), functions, records: others }
 }
 
 /// Checks the rules of [`crate::fuzzing`] for any bytes.
@@ -288,10 +316,26 @@ mod tests {
         records.types.insert("t".into(), TypeRecord { active: true, overrides: Arc::default(), version: 0 });
         let source: Arc<str> = "function(v) {\n\treturn [\"\u{e9}\\\"];\n}\n".into();
         for name in ["f", "My.f"] {
-            records.functions.insert(name.into(), FunctionRecord::new(source.clone(), 0));
+            let record = OpenRecord { value: source.clone(), version: 0 };
+            records.open.set(RecordName::new(FUNCTIONS, name.as_bytes()), Some(record));
         }
         let written = text_of(&records).unwrap();
         let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 2, FILE_NAME, &written);
         assert_eq!(parse(frozen), Ok(records));
+    }
+
+    #[test]
+    fn records_of_any_namespace_and_key_are_read_back() {
+        let mut records = Records::default();
+        let format = |records: &Records| to_saved(records).format;
+        let mut set = |namespace: &str, key: &[u8]| {
+            let record = OpenRecord { value: "{\"a\": \"\u{e9}\"}".into(), version: 0 };
+            records.open.set(RecordName::new(namespace, key), Some(record));
+            assert_eq!(parse(text_of(&records).unwrap()).as_ref(), Ok(&records));
+            format(&records)
+        };
+        assert_eq!(set(FUNCTIONS, b"f"), 3, "versions without open records read it");
+        assert_eq!(set("users", b"100% \xff\x01"), 4);
+        assert_eq!(set(FUNCTIONS, b"\xff"), 4);
     }
 }

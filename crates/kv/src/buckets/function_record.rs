@@ -1,5 +1,6 @@
 //! A registered function, and what names it.
 
+use super::open_record::OpenRecord;
 use bytes::Bytes;
 use ombak_types::Bucket;
 use std::sync::Arc;
@@ -21,6 +22,11 @@ impl FunctionRecord {
     pub fn new(source: Arc<str>, version: u64) -> Self {
         let digest = xxh3_64(source.as_bytes());
         Self { source, digest, version }
+    }
+
+    /// The function that a record holds.
+    pub(super) fn of(record: &OpenRecord) -> Self {
+        Self::new(record.value.clone(), record.version)
     }
 }
 

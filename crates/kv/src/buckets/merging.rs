@@ -1,5 +1,5 @@
 //! Whether the objects of this node keep their meaning under the bucket types, properties and
-//! functions of another cluster, which the node is about to join (docs/design/replication.md §15).
+//! records of another cluster, which the node is about to join (docs/design/replication.md §15).
 //!
 //! What it is: a comparison of two states. It does not look into stores: it says for which bucket
 //! or type a difference counts only if the node holds objects of it.
@@ -66,13 +66,10 @@ impl BucketRegistry {
                 conflicts.push(PropertyConflict { text, only_if_held: Some(Holdings::Bucket(bucket.clone())) });
             }
         }
-        for (name, record) in &ours.records.functions {
-            let what = match theirs.records.functions.get(name) {
-                Some(of_cluster) if of_cluster.source == record.source => continue,
-                Some(_) => "has another source in the cluster. Register the same one there, or delete it here.",
-                None => "is registered here, and not in the cluster. Register it there first, or delete it here.",
-            };
-            conflicts.push(PropertyConflict { text: format!("the function '{name}' {what}"), only_if_held: None });
+        for (name, own) in ours.records.open.iter() {
+            let of_cluster = theirs.records.open.named(&name);
+            let text = self.namespaces().conflict(&name, own, of_cluster);
+            conflicts.extend(text.map(|text| PropertyConflict { text, only_if_held: None }));
         }
         conflicts
     }
@@ -180,7 +177,8 @@ mod tests {
     #[test]
     fn a_function_that_is_missing_or_another_is_named() {
         let function = |source: &str| {
-            RecordChange::Function("f".into(), Some(super::super::FunctionRecord::new(source.into(), 1)))
+            let name = super::super::RecordName::new("functions", b"f");
+            RecordChange::Open(name, Some(super::super::OpenRecord { value: source.into(), version: 1 }))
         };
         let (text, held) = one(function("s"), vec![]);
         assert!(text.contains("the function 'f' is registered here, and not") && held.is_none(), "{text}");

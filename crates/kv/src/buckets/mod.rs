@@ -1,8 +1,8 @@
-//! Bucket types, bucket properties and registered functions, kept across restarts.
+//! Bucket types, bucket properties and records of namespaces, kept across restarts.
 //!
-//! What it is: the registry in which every request looks up the properties of its bucket and the
-//! functions that it names, and which operators change. Changes are kept in a file, or decided by
-//! an authority: the metadata of a cluster.
+//! What it is: the registry in which every request looks up the properties of its bucket, and which
+//! operators change. Registered functions are records of a namespace in it. Changes are kept in a
+//! file, or decided by an authority: the metadata of a cluster.
 //!
 //! What it is not: it does not decide what a property may hold (`ombak_types::props` does), it
 //! compiles no functions, and it does not send changes to other nodes ([`PropertyAuthority`] does).
@@ -20,8 +20,14 @@ mod error;
 mod file;
 mod function_record;
 mod functions;
+mod hook_users;
 mod merging;
+mod namespaces;
+mod open_record;
+mod record_namespace;
 mod registry;
+mod registry_functions;
+mod registry_records;
 mod state;
 
 pub use authority::{PropertyAuthority, ProposedChange, Undecided};
@@ -32,8 +38,15 @@ pub use file::FILE_NAME as BUCKETS_FILE;
 pub(crate) use file::check_buckets_file;
 pub(crate) use file::examine_file;
 pub use function_record::{FunctionRecord, HookUser};
-pub use functions::FunctionList;
+pub use functions::{FUNCTIONS, FunctionsNamespace};
 pub use merging::PropertyConflict;
+pub use namespaces::Namespaces;
+pub use open_record::{NamespaceRecords, OpenRecord, RecordName};
+pub use record_namespace::{
+    NAMESPACE_BYTES_MAX, RECORD_KEY_BYTES_MAX, RECORD_VALUE_BYTES_MAX, RecordBounds, RecordNamespace, RecordUpdate,
+};
 pub use registry::BucketRegistry;
+pub use registry_functions::FunctionList;
+pub use registry_records::RecordEdit;
 pub(crate) use state::Snapshot;
 pub use state::{BucketRecord, RecordChange, TypeRecord, TypeStatus, TypeSummary};

@@ -3,6 +3,8 @@
 use super::authority::{PropertyAuthority, ProposedChange, Undecided};
 use super::error::PropsError;
 use super::file::{RegistryFile, text_of};
+use super::namespaces::Namespaces;
+use super::open_record::OpenRecords;
 use super::state::{BucketRecord, RecordChange, Records, Settings, Snapshot, TypeRecord, TypeStatus, TypeSummary};
 use crate::open_error::OpenError;
 use arc_swap::{ArcSwap, Guard};
@@ -27,8 +29,9 @@ const BUCKETS_MAX: usize = 100_000;
 /// So often a change is tried that others overtake.
 const TRIES_MAX: usize = 16;
 
-/// The bucket types and bucket properties of a node. Reading never waits for a change. A change
-/// blocks until it is on disk, or decided by the nodes of the cluster: not for network threads.
+/// The bucket types, bucket properties and records of namespaces of a node. Reading never waits for
+/// a change. A change blocks until it is on disk, or decided by the nodes of the cluster: not for
+/// network threads.
 #[derive(Debug)]
 pub struct BucketRegistry {
     settings: Settings,
@@ -37,6 +40,8 @@ pub struct BucketRegistry {
     file: Mutex<RegistryFile>,
     /// Decides changes in place of the file, once the node is part of a cluster.
     authority: OnceLock<Arc<dyn PropertyAuthority>>,
+    /// Learn of changes of records. Told in the order of the changes, while the file is locked.
+    namespaces: Namespaces,
 }
 
 impl BucketRegistry {
@@ -53,7 +58,27 @@ impl BucketRegistry {
         let settings = Settings { node_name: node_name.to_owned(), default_overrides, backends: None };
         let (file, records) = RegistryFile::open(fs, data_dir)?;
         let current = ArcSwap::from_pointee(Snapshot::new(&settings, records));
-        Ok(Self { settings, current, file: Mutex::new(file), authority: OnceLock::new() })
+        let namespaces = Namespaces::default();
+        namespaces.tell(&OpenRecords::default(), &current.load().records.open);
+        Ok(Self { settings, current, file: Mutex::new(file), authority: OnceLock::new(), namespaces })
+    }
+
+    /// Knows these namespaces in place of the default ones, and tells them all records.
+    #[must_use]
+    pub fn with_namespaces(self, namespaces: Namespaces) -> Self {
+        namespaces.tell(&OpenRecords::default(), &self.current.load().records.open);
+        Self { namespaces, ..self }
+    }
+
+    pub(super) const fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// Puts a state in force. The caller holds the lock of the file. Observers come first: whoever
+    /// sees a hook in the new state finds the function that it names.
+    fn put_in_force(&self, next: Snapshot) {
+        self.namespaces.tell(&self.current.load().records.open, &next.records.open);
+        self.current.store(Arc::new(next));
     }
 
     pub(super) const fn settings(&self) -> &Settings {
@@ -73,7 +98,7 @@ impl BucketRegistry {
         let _changing = self.file.lock();
         let mut records = Records::default();
         decided.into_iter().for_each(|change| records.apply(change));
-        self.current.store(Arc::new(Snapshot::new(&self.settings, records)));
+        self.put_in_force(Snapshot::new(&self.settings, records));
         // A second authority would belong to a second cluster over the same stores, so the first
         // one stays.
         let _ = self.authority.set(authority);
@@ -102,7 +127,7 @@ impl BucketRegistry {
         let mut next = Snapshot::clone(&self.current.load());
         decided.into_iter().for_each(|change| next.apply(&self.settings, change));
         next.expected_n_vals = Arc::default();
-        self.current.store(Arc::new(next));
+        self.put_in_force(next);
     }
 
     /// All records, types first.
@@ -112,9 +137,8 @@ impl BucketRegistry {
             now.records.types.iter().map(|(name, record)| RecordChange::Type(name.clone(), Some(record.clone())));
         let buckets = now.records.buckets.iter();
         let buckets = buckets.map(|(bucket, record)| RecordChange::Bucket(bucket.clone(), Some(record.clone())));
-        let functions = now.records.functions.iter();
-        let functions = functions.map(|(name, record)| RecordChange::Function(name.clone(), Some(record.clone())));
-        types.chain(buckets).chain(functions).collect()
+        let open = now.records.open.iter().map(|(name, record)| RecordChange::Open(name, Some(record.clone())));
+        types.chain(buckets).chain(open).collect()
     }
 
     /// The records as the text of the file of a node that is alone; `None` when there are none.
@@ -289,7 +313,7 @@ impl BucketRegistry {
         self.change_if(false, next)
     }
 
-    /// Like [`Self::change`]. With `unless_named`, a deletion of a function has no effect if a hook
+    /// As [`Self::change`]. With `unless_named`, a deletion of a function has no effect if a hook
     /// names the function when the deletion is decided.
     pub(super) fn change_if(
         &self,
@@ -316,7 +340,7 @@ impl BucketRegistry {
         let mut changed = Snapshot::clone(&now);
         changed.apply(&self.settings, change);
         file.save(&changed.records).map_err(|e| PropsError::Storage(e.to_string()))?;
-        self.current.store(Arc::new(changed));
+        self.put_in_force(changed);
         Ok(())
     }
 
@@ -348,7 +372,7 @@ impl BucketRegistry {
             let proposed = ProposedChange::new(&now, &self.settings, change, unless_named);
             named.extend(proposed.functions.iter().cloned());
             // A hook may name a function that was never registered. This one was deleted meanwhile.
-            if let Some(gone) = named.iter().find(|name| !now.functions().contains_key(*name)) {
+            if let Some(gone) = named.iter().find(|name| now.function(name).is_none()) {
                 return Err(PropsError::FunctionGone(gone.clone()));
             }
             match authority.decide(proposed) {
@@ -381,8 +405,8 @@ fn is_present(now: &Snapshot, change: &RecordChange) -> bool {
         (RecordChange::Bucket(_, present), RecordChange::Bucket(_, wanted)) => {
             present.map(|record| record.overrides) == wanted.as_ref().map(|record| record.overrides.clone())
         }
-        (RecordChange::Function(_, present), RecordChange::Function(_, wanted)) => {
-            present.as_ref().map(|record| &record.source) == wanted.as_ref().map(|record| &record.source)
+        (RecordChange::Open(_, present), RecordChange::Open(_, wanted)) => {
+            present.as_ref().map(|record| &record.value) == wanted.as_ref().map(|record| &record.value)
         }
         _ => false,
     }

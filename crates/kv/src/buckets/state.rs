@@ -1,6 +1,6 @@
 //! The state of the registry, and the effective properties that follow from it.
 
-use super::function_record::FunctionRecord;
+use super::open_record::{OpenRecord, OpenRecords, RecordName};
 use bytes::Bytes;
 use imbl::{HashMap, OrdMap};
 use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix, split_storage_key};
@@ -76,8 +76,8 @@ pub enum RecordChange {
     Type(Bytes, Option<TypeRecord>),
     /// A bucket.
     Bucket(Bucket, Option<BucketRecord>),
-    /// A function.
-    Function(Arc<str>, Option<FunctionRecord>),
+    /// A record of a namespace.
+    Open(RecordName, Option<OpenRecord>),
 }
 
 /// Everything that is stored, ordered so that equal states give equal files. A clone shares
@@ -86,7 +86,7 @@ pub enum RecordChange {
 pub(super) struct Records {
     pub types: OrdMap<Bytes, TypeRecord>,
     pub buckets: OrdMap<Bucket, BucketRecord>,
-    pub functions: OrdMap<Arc<str>, FunctionRecord>,
+    pub open: OpenRecords,
 }
 
 impl Records {
@@ -95,7 +95,7 @@ impl Records {
         match change {
             RecordChange::Type(name, _) => RecordChange::Type(name.clone(), self.types.get(name).cloned()),
             RecordChange::Bucket(bucket, _) => RecordChange::Bucket(bucket.clone(), self.buckets.get(bucket).cloned()),
-            RecordChange::Function(name, _) => RecordChange::Function(name.clone(), self.functions.get(name).cloned()),
+            RecordChange::Open(name, _) => RecordChange::Open(name.clone(), self.open.named(name).cloned()),
         }
     }
 
@@ -105,8 +105,7 @@ impl Records {
             RecordChange::Type(name, None) => drop(self.types.remove(&name)),
             RecordChange::Bucket(bucket, Some(record)) => drop(self.buckets.insert(bucket, record)),
             RecordChange::Bucket(bucket, None) => drop(self.buckets.remove(&bucket)),
-            RecordChange::Function(name, Some(record)) => drop(self.functions.insert(name, record)),
-            RecordChange::Function(name, None) => drop(self.functions.remove(&name)),
+            RecordChange::Open(name, record) => self.open.set(name, record),
         }
     }
 
@@ -183,8 +182,8 @@ impl Snapshot {
             bucket_backends: HashMap::new(),
             expected_n_vals: Arc::default(),
         };
-        let Records { types, buckets, functions } = records;
-        snapshot.records.functions = functions;
+        let Records { types, buckets, open } = records;
+        snapshot.records.open = open;
         for (name, record) in types {
             snapshot.apply(settings, RecordChange::Type(name, Some(record)));
         }
@@ -211,7 +210,7 @@ impl Snapshot {
                 buckets.iter().for_each(|(bucket, record)| self.set_bucket(bucket, Some(record)));
             }
             RecordChange::Bucket(bucket, record) => self.set_bucket(bucket, record.as_ref()),
-            RecordChange::Function(..) => {}
+            RecordChange::Open(..) => {}
         }
         self.records.apply(change);
     }

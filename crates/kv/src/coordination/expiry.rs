@@ -5,7 +5,7 @@
 //! property `ttl` applies. A write names it in user metadata, so every interface can set it and
 //! every read returns it: when a client reads, changes and writes a value, the new value gets the
 //! same time to live again. The moment of expiry is part of the object
-//! ([`ombak_types::Metadata::expires_secs`]), so replicas agree on it whenever they receive their
+//! ([`ombak_types::SiblingMeta::expires_secs`]), so replicas agree on it whenever they receive their
 //! copy.
 //!
 //! An object is absent when all its values have expired. Before that, expired siblings are not
@@ -17,7 +17,7 @@
 use bytes::Bytes;
 use ombak_types::props::ttl_secs;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, Metadata, Object};
+use ombak_types::{Error, Object, SiblingMeta};
 
 /// The user metadata by which a write asks for a time to live, in decimal seconds; 0 means that the
 /// value does not expire, whatever the bucket says. The name matches in any letter case, with or
@@ -63,7 +63,7 @@ pub(crate) fn show(object: &mut Object, now: UnixMicros) {
     }
 }
 
-fn asked_ttl_secs(meta: &Metadata) -> Result<Option<u32>, Error> {
+fn asked_ttl_secs(meta: &SiblingMeta) -> Result<Option<u32>, Error> {
     let mut asked = None;
     for (_, value) in meta.user_meta.iter().filter(|(name, _)| is_named(name, TTL_NAME)) {
         let text = String::from_utf8_lossy(value);

@@ -454,16 +454,13 @@ pub(super) fn no_thread(source: std::io::Error) -> OpenError {
 /// Opened before the stores: the properties of a bucket decide which store gets its keys.
 fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
     let buckets = BucketRegistry::open(config.fs.clone(), &config.data_dir, &config.node_name, &config.default_props)?;
+    let buckets = buckets.with_namespaces(config.hooks.namespaces.clone());
     let buckets = match &config.backend_choice {
         Some(choice) => Arc::new(buckets.with_backends(choice.names())),
         None => Arc::new(buckets),
     };
     if let Some(choice) = &config.backend_choice {
         choice.use_properties(buckets.clone());
-    }
-    if let Some(cell) = &config.hooks.registry {
-        // Each start of a node has a new cell, so setting it does not fail.
-        let _ = cell.set(buckets.clone());
     }
     Ok(buckets)
 }

@@ -225,7 +225,7 @@ mod tests {
     use ombak_runtime::OtherClocks;
     use ombak_storage::{MemoryConfig, MemoryFactory, Write};
     use ombak_types::time::UnixMicros;
-    use ombak_types::{Actor, Bucket, Metadata, Object, Quorum, Sibling, VectorClock, stored_object};
+    use ombak_types::{Actor, Bucket, Object, Quorum, Sibling, SiblingMeta, VectorClock, stored_object};
     use proptest::prelude::*;
     use std::sync::Arc;
 
@@ -241,7 +241,7 @@ mod tests {
             expires_secs in prop::option::weighted(0.3, NOW_SECS - 2..NOW_SECS + 2),
         ) -> Sibling {
             let expires_secs = expires_secs.filter(|_| !deleted);
-            let meta = Metadata { last_modified, charset, content_type, deleted, expires_secs, ..Metadata::default() };
+            let meta = SiblingMeta { last_modified, charset, content_type, deleted, expires_secs, ..SiblingMeta::default() };
             Sibling { value: value.into(), meta }
         }
     }

@@ -11,7 +11,7 @@ mod change_consumer;
 
 pub use change_consumer::ChangeConsumer;
 
-use crate::buckets::BucketRegistry;
+use crate::buckets::Namespaces;
 use bytes::Bytes;
 use ombak_runtime::BoxFuture;
 use ombak_stats::{Feature, KindCounts};
@@ -19,7 +19,7 @@ use ombak_storage::Origin;
 use ombak_types::props::Hook;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling};
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A version that a store has just stored or removed.
@@ -219,12 +219,9 @@ pub struct Hooks {
     /// Who runs the commit hooks of buckets. Without it, a put in a bucket with pre-commit hooks is
     /// refused.
     pub commit: Option<Arc<dyn CommitHooks>>,
-    /// What gets the registry of the node as soon as it is open, before any request.
-    pub registry: Option<RegistryCell>,
+    /// The namespaces of records in the metadata. Each learns of its records before any request.
+    pub namespaces: Namespaces,
 }
-
-/// The registry of bucket types, properties and functions, once it is open.
-pub type RegistryCell = Arc<OnceLock<Arc<BucketRegistry>>>;
 
 impl Hooks {
     /// What features count, for the statistics of the node.

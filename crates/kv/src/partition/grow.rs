@@ -19,7 +19,7 @@ use bytes::Bytes;
 use ombak_storage::Origin;
 use ombak_types::object::KindState;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Actor, Dot, Metadata, Object, ShownKey, Sibling, VectorClock, stored_object};
+use ombak_types::{Actor, Dot, Object, ShownKey, Sibling, SiblingMeta, VectorClock, stored_object};
 use tracing::warn;
 
 /// A version whose value is the present one and bytes behind it.
@@ -74,7 +74,7 @@ impl Locked<'_> {
             // A copy that has not seen the entry would take what builds on it.
             return Ok(None);
         }
-        let mut meta = Metadata {
+        let mut meta = SiblingMeta {
             vtag: Some(Bytes::copy_from_slice(vtag)),
             last_modified: Some(now),
             dot: Some(event.clone()),
@@ -135,9 +135,9 @@ impl Locked<'_> {
         let (mut clock, mut events) = (local.clock.clone(), state.events.clone());
         clock.merge(&event);
         events.merge(&event);
-        let age = |meta: &Metadata| (meta.last_modified, meta.vtag.clone());
+        let age = |meta: &SiblingMeta| (meta.last_modified, meta.vtag.clone());
         let newest = if age(meta) < age(&added.meta) { &added.meta } else { meta };
-        let meta = Metadata { of_kind: Some(Box::new(KindState { events, summary })), ..newest.clone() };
+        let meta = SiblingMeta { of_kind: Some(Box::new(KindState { events, summary })), ..newest.clone() };
         let object = Object { clock, siblings: vec![Sibling { value: Bytes::new(), meta }] };
         let grown = Grown { object, kept_bytes, added: added.value.clone(), origin: rules.origin };
         self.extend(kind, grown, None, rules.now).map(Added::Stored)
@@ -150,7 +150,7 @@ impl Locked<'_> {
 
     /// The current version, if its only value is a large one of a kind: the metadata, what is known
     /// of the value, and its bytes.
-    fn large_value(&self, kind: u16) -> Option<(&Object, &Metadata, &KindState, u64)> {
+    fn large_value(&self, kind: u16) -> Option<(&Object, &SiblingMeta, &KindState, u64)> {
         let (local, bytes) = (self.local.as_ref()?, self.grown_bytes?);
         let [Sibling { meta, .. }] = local.siblings.as_slice() else { return None };
         let state = meta.of_kind.as_deref().filter(|state| meta.kind == kind && !state.summary.is_empty())?;

@@ -7,7 +7,7 @@ use super::{Access, Failure};
 use crate::requests::PutCondition;
 use ombak_storage::Origin;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, Metadata, Object, Sibling};
+use ombak_types::{Error, Object, Sibling, SiblingMeta};
 
 impl Locked<'_> {
     /// Checks the condition of a write as a reader of the bucket sees the key. A tombstone or an
@@ -50,7 +50,7 @@ impl Locked<'_> {
         let hiding = local.siblings.pop().map(|newest| newest.meta).unwrap_or_default();
         let actor = partition.actor_of_event(&clock);
         let dot = Some(clock.increment(&actor, now));
-        let meta = Metadata { dot, ..hiding };
+        let meta = SiblingMeta { dot, ..hiding };
         let object = Object { clock, siblings: vec![Sibling { value: bytes::Bytes::new(), meta }] };
         append(partition, key, object, replaced, Origin::Coordinated, None, age_from_secs(now)).map(Some)
     }

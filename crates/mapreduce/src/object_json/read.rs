@@ -2,7 +2,7 @@
 
 use crate::Input;
 use bytes::Bytes;
-use ombak_types::object::{IndexEntry, IndexTerm, Link, Metadata, VAL_ENCODING_TERM};
+use ombak_types::object::{IndexEntry, IndexTerm, Link, SiblingMeta, VAL_ENCODING_TERM};
 use ombak_types::{Object, Sibling};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -47,20 +47,20 @@ fn sibling(json: &Value, before: Option<&Sibling>) -> Result<Sibling, BadObject>
         other => (Bytes::from(other.to_string()), before_meta.val_encoding),
     };
     let meta = match json.get("metadata") {
-        Some(Value::Object(members)) => metadata(members, Metadata { val_encoding, ..before_meta })?,
+        Some(Value::Object(members)) => metadata(members, SiblingMeta { val_encoding, ..before_meta })?,
         Some(_) => return Err(BadObject("metadata that is not an object")),
-        None => Metadata { val_encoding, ..before_meta },
+        None => SiblingMeta { val_encoding, ..before_meta },
     };
     Ok(Sibling { value, meta })
 }
 
-fn metadata(members: &Map<String, Value>, before: Metadata) -> Result<Metadata, BadObject> {
+fn metadata(members: &Map<String, Value>, before: SiblingMeta) -> Result<SiblingMeta, BadObject> {
     let text = |name: &str| match members.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(Bytes::copy_from_slice(text.as_bytes()))),
         Some(_) => Err(BadObject("a content type, charset or encoding that is not a text")),
     };
-    Ok(Metadata {
+    Ok(SiblingMeta {
         content_type: text("content-type")?,
         charset: text("charset")?,
         content_encoding: text("content-encoding")?,

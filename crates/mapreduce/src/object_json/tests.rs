@@ -17,7 +17,7 @@ fn bytes(text: &str) -> Bytes {
 
 fn full() -> Object {
     let mut sibling = Sibling::new("{\"a\":1}");
-    sibling.meta = Metadata {
+    sibling.meta = SiblingMeta {
         content_type: Some(bytes("application/json")),
         charset: Some(bytes("utf-8")),
         vtag: Some(bytes("2yj60EGAswQLQzzUrSM4Py")),
@@ -29,7 +29,7 @@ fn full() -> Object {
             IndexEntry::parse(b"test2_int", b"4").unwrap(),
         ],
         user_meta: vec![(bytes("X-Riak-Meta-Foo"), bytes("bar"))],
-        ..Metadata::default()
+        ..SiblingMeta::default()
     };
     Object::new(sibling)
 }

@@ -11,8 +11,6 @@ mod network;
 mod room;
 pub(crate) mod saved;
 #[cfg(test)]
-mod suite;
+mod tests;
 mod types;
-#[cfg(test)]
-mod version_1;
 pub(crate) mod wire;

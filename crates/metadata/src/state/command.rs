@@ -2,6 +2,8 @@
 
 use super::raft_id::RaftId;
 use super::records::{BucketName, ClosedPart, Lineage, MemberStatus, TypeName};
+use super::text;
+use bytes::Bytes;
 use ombak_node_files::Milestone;
 use ombak_ring::placement::StepOf;
 use ombak_ring::{Location, Ring, RingVersion};
@@ -62,17 +64,31 @@ pub enum Command {
     /// version; `None`: it has none yet. `type_expected` is the version of its type; `None` for the
     /// default type.
     PutBucket { bucket: BucketName, expected: Option<u64>, type_expected: Option<u64>, overrides: Option<PropMap> },
-    /// Adds the bucket types, buckets and functions that a node had before it founded its cluster,
-    /// as far as they do not exist yet. Earlier versions do not know its functions.
+    /// Adds the bucket types, buckets, functions and records of other namespaces that a node had
+    /// before it founded its cluster, as far as they do not exist yet. Version 1 does not know its
+    /// functions, and versions without open records do not know its records.
     TakeOver {
         types: Vec<(TypeName, TakenType)>,
         buckets: Vec<(BucketName, PropMap)>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         functions: Vec<(Arc<str>, Arc<str>)>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        records: Vec<TakenRecord>,
     },
     /// Registers a function, or sets its source; without `source` it is none any more. `expected`
-    /// is its version; `None`: it is none yet. Version 1 does not know it.
+    /// is its version; `None`: it is none yet. Version 1 does not know it. It is sent while some
+    /// member does not know [`Self::PutRecord`].
     PutFunction { name: Arc<str>, expected: Option<u64>, source: Option<Arc<str>> },
+    /// Sets the value of a record of a namespace; without `value` the record is removed. `expected`
+    /// is the version of the record; `None`: it does not exist yet. Versions without open records
+    /// do not know it.
+    PutRecord {
+        namespace: Arc<str>,
+        #[serde(with = "text")]
+        key: Bytes,
+        expected: Option<u64>,
+        value: Option<Arc<str>>,
+    },
     /// Deletes a function, if no hook of a bucket or a type names it. So a hook that comes first in
     /// the log keeps its function. Version 1 does not know it.
     DeleteUnnamed { name: Arc<str>, expected: u64 },
@@ -123,6 +139,19 @@ pub struct TakenType {
     pub active: bool,
     /// Its differences from the defaults.
     pub overrides: PropMap,
+}
+
+/// A record of a namespace that a node had before it founded its cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakenRecord {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name within the namespace.
+    #[serde(with = "text")]
+    pub key: Bytes,
+    /// Its value.
+    pub value: Arc<str>,
 }
 
 /// A node, as it describes itself.

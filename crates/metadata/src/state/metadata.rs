@@ -1,7 +1,7 @@
 //! The state, and what each command does to it.
 
 use super::command::{Command, NewMember, Refusal, TakenType};
-use super::functions::Functions;
+use super::open_records::OpenRecords;
 use super::raft_id::RaftId;
 use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, MemberStatus, TypeName, TypeRecord};
 use super::ring_changes::MemberChanges;
@@ -29,7 +29,7 @@ pub struct Metadata {
     pub(super) staged_version: u64,
     pub(super) types: OrdMap<Bytes, TypeRecord>,
     pub(super) buckets: OrdMap<Bucket, BucketRecord>,
-    pub(super) functions: Functions,
+    pub(super) open: OpenRecords,
     /// The index of the command that closed the cluster, or a part, to writes.
     pub(super) closing: Option<u64>,
     /// What it closed; `None`: everything.
@@ -136,16 +136,19 @@ impl Metadata {
                 let bucket = Bucket { bucket_type: bucket.r#type, name: bucket.name };
                 self.put_bucket(index, bucket, expected, type_expected, overrides)
             }
-            Command::TakeOver { types, buckets, functions } => {
+            Command::TakeOver { types, buckets, functions, records } => {
                 self.take_over(index, types, buckets);
                 self.take_over_functions(index, functions);
+                self.take_over_records(index, records);
                 Ok(())
             }
             Command::PutFunction { name, expected, source } => self.put_function(index, name, expected, source),
-            Command::DeleteUnnamed { name, expected } => self.delete_unnamed(index, name, expected),
+            Command::PutRecord { namespace, key, expected, value } => {
+                self.put_record(index, namespace, key, expected, value)
+            }
+            Command::DeleteUnnamed { name, expected } => self.delete_unnamed(index, &name, expected),
             Command::WithFunctions { named, command } => {
-                let is_registered = |name: &Arc<str>| self.functions.records.contains_key(name);
-                if !named.iter().all(is_registered) {
+                if !named.iter().all(|name| self.is_function(name)) {
                     return Err(Refusal::Changed);
                 }
                 self.apply(index, *command)

@@ -3,8 +3,8 @@
 //! What it is: the state that all nodes agree on, and a pure function from state and command to the
 //! next state.
 //!
-//! What it is not: it checks neither bucket properties nor functions, and does not compute
-//! effective properties. It knows nothing of Raft but the identities of logs.
+//! What it is not: it checks neither bucket properties nor the records of namespaces, and does not
+//! compute effective properties. It knows nothing of Raft but the identities of logs.
 //!
 //! Invariants:
 //! * Equal commands in equal order give equal states, on all versions of the program.
@@ -19,18 +19,21 @@ mod command;
 mod difference;
 mod functions;
 mod metadata;
+mod open_records;
 mod raft_id;
 mod records;
 mod ring_changes;
 mod saved;
+mod saved_records;
 #[cfg(test)]
 mod tests;
 mod text;
 
-pub use command::{Command, NewGoal, NewMember, Refusal, TakenType};
+pub use command::{Command, NewGoal, NewMember, Refusal, TakenRecord, TakenType};
 pub use difference::{ChangedRecord, changed_records};
-pub use functions::FunctionRecord;
+pub use functions::FUNCTIONS;
 pub use metadata::Metadata;
+pub use open_records::{OpenRecord, RecordName};
 pub use raft_id::RaftId;
 pub use records::{
     BucketName, BucketRecord, ClosedPart, ForcedFrom, Lineage, Member, MemberStatus, TypeName, TypeRecord,

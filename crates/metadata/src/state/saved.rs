@@ -1,9 +1,11 @@
 //! The saved form of the state: JSON, with a version.
 
-use super::functions::{FunctionRecord, Functions};
+use super::functions::FUNCTIONS;
 use super::metadata::Metadata;
+use super::open_records::OpenRecords;
 use super::raft_id::RaftId;
 use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, TypeName, TypeRecord};
+use super::saved_records::{SavedFunctions, SavedRecords};
 use ombak_ring::Ring;
 use ombak_ring::placement::Placement;
 use ombak_types::{Bucket, NodeId};
@@ -20,12 +22,15 @@ const FORMAT_OF_A_PLACEMENT: u32 = 2;
 const FORMAT_OF_LOCATIONS: u32 = 3;
 /// The version that is written once a function was registered. It has all that the others have.
 const FORMAT_OF_FUNCTIONS: u32 = 4;
+/// The version that is written once a command changed a record that versions without open records
+/// do not know. It has the records of all namespaces in place of the functions.
+const FORMAT_OF_RECORDS: u32 = 5;
 
 /// Why bytes are not a saved state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSavedMetadata {
     /// A later version of the program saved it.
-    #[error("has format {0}, and this version of ombak reads the formats {FORMAT_OF_A_RING} to {FORMAT_OF_FUNCTIONS}")]
+    #[error("has format {0}, and this version of ombak reads the formats {FORMAT_OF_A_RING} to {FORMAT_OF_RECORDS}")]
     Format(u32),
     /// It does not decode.
     #[error("is damaged ({0})")]
@@ -46,7 +51,7 @@ struct Saved {
     removed: Vec<NodeId>,
     used_logs: Vec<RaftId>,
     ring: Option<Ring>,
-    /// Formats 2 to 4 may have it in place of the ring.
+    /// Formats 2 to 5 may have it in place of the ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     placement: Option<Placement>,
     staged: Arc<Value>,
@@ -58,16 +63,12 @@ struct Saved {
     /// The format stays the same: a version that does not know this could not go on anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     closed_part: Option<ClosedPart>,
+    /// Only format 4 has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     functions: Option<SavedFunctions>,
-}
-
-/// The part that format 4 has.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SavedFunctions {
-    changed: u64,
-    records: Vec<(Arc<str>, FunctionRecord)>,
+    /// Only format 5 has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    records: Option<SavedRecords>,
 }
 
 impl Metadata {
@@ -78,7 +79,8 @@ impl Metadata {
         let placement = self.placement.as_deref().filter(|placement| !placement.is_of_ring());
         let ring = self.ring().filter(|_| placement.is_none());
         let format = match placement {
-            _ if self.has_had_functions() => FORMAT_OF_FUNCTIONS,
+            _ if self.has_used_open_records() => FORMAT_OF_RECORDS,
+            _ if self.has_had_records(FUNCTIONS) => FORMAT_OF_FUNCTIONS,
             _ if self.has_locations() => FORMAT_OF_LOCATIONS,
             Some(_) => FORMAT_OF_A_PLACEMENT,
             None => FORMAT_OF_A_RING,
@@ -97,7 +99,8 @@ impl Metadata {
             buckets: self.buckets.iter().map(|(bucket, record)| (bucket_name(bucket), record.clone())).collect(),
             closing: self.closing,
             closed_part: self.closed_part.clone(),
-            functions: self.has_had_functions().then(|| self.functions.to_saved()),
+            functions: if format == FORMAT_OF_FUNCTIONS { self.open.to_saved_functions() } else { None },
+            records: (format == FORMAT_OF_RECORDS).then(|| self.open.to_saved()),
         })
     }
 
@@ -106,7 +109,7 @@ impl Metadata {
         let damaged = |e: serde_json::Error| BadSavedMetadata::Damaged(e.to_string());
         // The version is read first, so that a later one is reported as such and not as damage.
         let FormatOnly { format } = serde_json::from_slice(bytes).map_err(damaged)?;
-        if !(FORMAT_OF_A_RING..=FORMAT_OF_FUNCTIONS).contains(&format) {
+        if !(FORMAT_OF_A_RING..=FORMAT_OF_RECORDS).contains(&format) {
             return Err(BadSavedMetadata::Format(format));
         }
         let saved: Saved = serde_json::from_slice(bytes).map_err(damaged)?;
@@ -114,6 +117,11 @@ impl Metadata {
             (ring, None) => ring.map(|ring| Placement::of_ring(Arc::new(ring))),
             (None, placement) => placement,
             (Some(_), Some(_)) => return Err(BadSavedMetadata::Damaged("it has a ring and a placement".into())),
+        };
+        let open = match (saved.functions, saved.records) {
+            (functions, None) => functions.map(OpenRecords::from).unwrap_or_default(),
+            (None, Some(records)) => OpenRecords::from(records),
+            (Some(_), Some(_)) => return Err(BadSavedMetadata::Damaged("it has functions beside its records".into())),
         };
         let bucket = |name: BucketName| Bucket { bucket_type: name.r#type, name: name.name };
         Ok(Self {
@@ -128,20 +136,7 @@ impl Metadata {
             buckets: saved.buckets.into_iter().map(|(name, record)| (bucket(name), record)).collect(),
             closing: saved.closing,
             closed_part: saved.closed_part,
-            functions: saved.functions.map(Functions::from).unwrap_or_default(),
+            open,
         })
-    }
-}
-
-impl Functions {
-    fn to_saved(&self) -> SavedFunctions {
-        let records = self.records.iter().map(|(name, record)| (name.clone(), record.clone()));
-        SavedFunctions { changed: self.changed, records: records.collect() }
-    }
-}
-
-impl From<SavedFunctions> for Functions {
-    fn from(saved: SavedFunctions) -> Self {
-        Self { records: saved.records.into_iter().collect(), changed: saved.changed }
     }
 }

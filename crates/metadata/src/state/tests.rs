@@ -2,6 +2,7 @@
 
 mod functions;
 mod locations;
+mod open_records;
 mod ring_changes;
 mod version_1;
 mod version_2;
@@ -64,6 +65,11 @@ fn put_bucket(bucket: &Bucket, expected: Option<u64>, type_expected: Option<u64>
 
 fn put_function(name: &str, expected: Option<u64>, source: Option<&str>) -> Command {
     Command::PutFunction { name: name.into(), expected, source: source.map(Into::into) }
+}
+
+fn put_record(namespace: &str, key: &[u8], expected: Option<u64>, value: Option<&str>) -> Command {
+    let key = Bytes::copy_from_slice(key);
+    Command::PutRecord { namespace: namespace.into(), key, expected, value: value.map(Into::into) }
 }
 
 fn step(home: u32, seen: u64, step: Step) -> Command {
@@ -204,10 +210,11 @@ fn what_a_node_had_before_its_cluster_is_taken_over_once() {
     let mut state = founded();
     let name = |name: &'static str| TypeName(Bytes::from_static(name.as_bytes()));
     let bucket = BucketName { r#type: Bytes::from_static(b"t"), name: Bytes::from_static(b"b") };
-    let take = |n_val| Command::TakeOver {
+    let take = |n_val: u32| Command::TakeOver {
         types: vec![(name("t"), TakenType { active: true, overrides: map(json!({"n_val": n_val})) })],
         buckets: vec![(bucket.clone(), map(json!({"r": n_val})))],
         functions: vec![("f".into(), format!("function() {{ return [{n_val}]; }}").into())],
+        records: vec![TakenRecord { namespace: "users".into(), key: "u".into(), value: n_val.to_string().into() }],
     };
     state.apply(2, take(2)).unwrap();
     let first = state.clone();
@@ -215,7 +222,7 @@ fn what_a_node_had_before_its_cluster_is_taken_over_once() {
     state.apply(3, take(4)).unwrap();
     assert_eq!(state, first);
     assert!(state.types()[&Bytes::from_static(b"t")].active);
-    assert_eq!(changed_records(&founded(), &state).len(), 3);
+    assert_eq!(changed_records(&founded(), &state).len(), 4);
     assert_eq!(changed_records(&first, &state), []);
 }
 
@@ -350,8 +357,8 @@ fn a_saved_state_is_the_same_state_and_a_later_format_is_named() {
     let state = full(20);
     let bytes = state.to_bytes().unwrap();
     assert_eq!(Metadata::from_bytes(&bytes), Ok(state));
-    let later = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":5", 1);
-    assert_eq!(Metadata::from_bytes(later.as_bytes()), Err(BadSavedMetadata::Format(5)));
+    let later = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":6", 1);
+    assert_eq!(Metadata::from_bytes(later.as_bytes()), Err(BadSavedMetadata::Format(6)));
     for length in 0..bytes.len() {
         assert!(matches!(Metadata::from_bytes(&bytes[..length]), Err(BadSavedMetadata::Damaged(_))));
     }
@@ -379,7 +386,7 @@ proptest! {
     /// that is sent twice has no second effect unless it changes nothing.
     #[test]
     fn replicas_stay_equal(
-        commands in prop::collection::vec((0..9u8, 0..4u64, prop::option::of(0..20u64), any::<bool>()), 1..40),
+        commands in prop::collection::vec((0..10u8, 0..4u64, prop::option::of(0..20u64), any::<bool>()), 1..40),
         saved_at in 0..40usize,
     ) {
         let (mut one, mut other) = (founded(), founded());
@@ -404,6 +411,7 @@ proptest! {
                     Command::SetGoal(NewGoal { expected, staged, ring, statuses, removed, ns, locations })
                 }
                 7 => put_function("f", version, flag.then_some("function() {}")),
+                8 => put_record(if flag { FUNCTIONS } else { "users" }, b"f", version, (node.get() < 3).then_some("v")),
                 _ => put_bucket(&bucket, version, None, flag.then_some(2)),
             };
             let index = number as u64 + 2;

@@ -7,7 +7,8 @@ use ombak_functions::{
 use ombak_hooks::NodeHooks;
 use ombak_jobs::JobFunctions;
 use ombak_kv::Kv;
-use ombak_kv::hooks::{CommitHooks, RegistryCell};
+use ombak_kv::buckets::FunctionsNamespace;
+use ombak_kv::hooks::CommitHooks;
 use ombak_runtime::Runtime;
 use ombak_script::{Limits, Program, SOURCE_BYTES_MAX};
 use std::fs;
@@ -29,7 +30,7 @@ pub struct NodeFunctions {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) pool: FunctionPool,
     pub(super) catalogue: Catalogue,
-    registry: RegistryCell,
+    namespace: Arc<FunctionsNamespace>,
 }
 
 impl NodeFunctions {
@@ -49,10 +50,10 @@ impl NodeFunctions {
             limits: settings.limits(),
             ..PoolConfig::default()
         };
-        let registry = RegistryCell::default();
-        let registered = Arc::new(FromRegistry(registry.clone()));
+        let namespace = Arc::<FunctionsNamespace>::default();
+        let registered = Arc::new(OfOperators(namespace.clone()));
         let catalogue = Catalogue::new(registered, libraries, settings.allows_anonymous);
-        Ok(Self { pool: FunctionPool::new(runtime.clone(), config, program), catalogue, runtime, registry })
+        Ok(Self { pool: FunctionPool::new(runtime.clone(), config, program), catalogue, runtime, namespace })
     }
 
     /// The commit hooks of the node.
@@ -60,9 +61,9 @@ impl NodeFunctions {
         Arc::new(NodeHooks::new(self.runtime.clone(), self.pool.clone(), self.catalogue.clone()))
     }
 
-    /// Where the engine puts the registry that has the functions of operators.
-    pub fn registry(&self) -> RegistryCell {
-        self.registry.clone()
+    /// The namespace of the metadata that has the functions of operators.
+    pub fn namespace(&self) -> Arc<FunctionsNamespace> {
+        self.namespace.clone()
     }
 
     /// The functions of MapReduce jobs.
@@ -81,14 +82,12 @@ impl NodeFunctions {
     }
 }
 
-/// Functions come from the registry. Before it is open, nobody asks for one.
-struct FromRegistry(RegistryCell);
+/// The functions in the metadata.
+struct OfOperators(Arc<FunctionsNamespace>);
 
-impl RegisteredFunctions for FromRegistry {
+impl RegisteredFunctions for OfOperators {
     fn registered(&self, name: &str) -> Option<Registered> {
-        let now = self.0.get()?.snapshot();
-        let record = now.functions().get(name)?;
-        Some(Registered { source: record.source.clone(), version: record.digest })
+        self.0.get(name).map(|function| Registered { source: function.source, version: function.digest })
     }
 }
 

@@ -18,6 +18,7 @@ pub mod lock;
 mod lone_admin;
 mod memory_return;
 pub mod names;
+mod namespaces;
 pub mod open_files;
 mod opened;
 mod partition_admin;
@@ -339,8 +340,8 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
 /// the lock of the data directory.
 fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, Refusal> {
     let config = engine_config(&opening.settings, opening.accepts_loss)?;
-    let (commit, registry) = (Some(opening.functions.hooks()), Some(opening.functions.registry()));
-    let hooks = Hooks { commit, registry, ..config.hooks };
+    let (commit, namespaces) = (Some(opening.functions.hooks()), namespaces::of_node(&opening.functions));
+    let hooks = Hooks { commit, namespaces, ..config.hooks };
     let mut config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
     if let Some(reserve) = disk_reserve::of_node(&opening.settings) {
         config.fs = disk_reserve::file_system(&reserve);

@@ -4,7 +4,7 @@
 //! their metadata entries, fewer entries first. Equal numbers are decided by the entries
 //! themselves, which are compared in the order of Riak's names for them.
 
-use super::{IndexEntry, Link, Metadata, Object, Sibling};
+use super::{IndexEntry, Link, Object, Sibling, SiblingMeta};
 use crate::clock::Dot;
 use crate::time::UnixMicros;
 use bytes::Bytes;
@@ -54,9 +54,9 @@ enum Entry<'a> {
     Kind(u16),
 }
 
-fn entries(meta: &Metadata) -> SmallVec<[Entry<'_>; 16]> {
+fn entries(meta: &SiblingMeta) -> SmallVec<[Entry<'_>; 16]> {
     // All fields are named, so that the compiler reports a forgotten new field.
-    let Metadata {
+    let SiblingMeta {
         content_type,
         charset,
         content_encoding,
@@ -100,7 +100,7 @@ mod tests {
     use crate::{VectorClock, stored_object};
     use proptest::prelude::*;
 
-    fn sibling(value: &'static str, change: impl FnOnce(&mut Metadata)) -> Sibling {
+    fn sibling(value: &'static str, change: impl FnOnce(&mut SiblingMeta)) -> Sibling {
         let mut sibling = Sibling::new(value);
         change(&mut sibling.meta);
         sibling
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn equal_values_come_with_fewer_entries_first_and_then_by_their_entries() {
-        let at = |secs| move |m: &mut Metadata| m.last_modified = Some(UnixMicros::from_secs(secs));
+        let at = |secs| move |m: &mut SiblingMeta| m.last_modified = Some(UnixMicros::from_secs(secs));
         let bare = sibling("v", |_| {});
         let (early, late) = (sibling("v", at(1)), sibling("v", at(2)));
         // Both have one entry, and the name of `deleted` sorts before the name of the time.

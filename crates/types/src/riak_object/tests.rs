@@ -39,11 +39,11 @@ fn the_worked_example_is_read_and_written() {
     assert_eq!((entry.counter, entry.stamp_secs), (1, 63_962_428_592));
     let [sibling] = object.siblings.as_slice() else { panic!("one sibling") };
     assert_eq!(sibling.value, "hello");
-    let meta = Metadata {
+    let meta = SiblingMeta {
         content_type: Some(Bytes::from_static(b"application/octet-stream")),
         vtag: Some(Bytes::from_static(b"LOIB06GZjUysvwZmPNf0O")),
         last_modified: Some(UnixMicros(1_795_209_392_570_150)),
-        ..Metadata::default()
+        ..SiblingMeta::default()
     };
     assert_eq!(sibling.meta, meta);
     assert_eq!(encode(&object), bytes);
@@ -87,7 +87,7 @@ fn cons(key: Term, value: Term) -> Term {
     }
 }
 
-fn dict(meta: &Metadata) -> Term {
+fn dict(meta: &SiblingMeta) -> Term {
     let named = |name: &str, value| Some(cons(Term::binary(name.as_bytes()), value));
     let string = |text: &Bytes| Term::string(text);
     let at = meta.last_modified.map(|at| {

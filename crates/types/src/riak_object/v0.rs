@@ -3,7 +3,7 @@
 
 use super::{BadRiakObject, add_pair, clock_from_term, instant};
 use crate::etf::{self, Term};
-use crate::object::{Metadata, Object, Sibling, VAL_ENCODING_TERM};
+use crate::object::{Object, Sibling, SiblingMeta, VAL_ENCODING_TERM};
 use bytes::Bytes;
 
 /// Decodes
@@ -30,7 +30,7 @@ fn sibling(content: &Term) -> Result<Sibling, BadRiakObject> {
     if tag.as_atom() != Some("r_content") {
         return Err(BadRiakObject::new("a content is no content record"));
     }
-    let mut meta = Metadata::default();
+    let mut meta = SiblingMeta::default();
     each_of_dict(dict, |name, value| take_dict_pair(&mut meta, name, value))
         .ok_or(BadRiakObject::new("its metadata is no dict"))?;
     let value = match value {
@@ -80,7 +80,7 @@ fn pair_of(pair: &Term, visit: &mut impl FnMut(&Term, &Term)) -> Option<()> {
     Some(())
 }
 
-fn take_dict_pair(meta: &mut Metadata, name_term: &Term, value: &Term) {
+fn take_dict_pair(meta: &mut SiblingMeta, name_term: &Term, value: &Term) {
     let name = name_term.as_text().unwrap_or_default();
     let taken = match &name[..] {
         b"X-Riak-VTag" => value.as_text().map(|vtag| meta.vtag = Some(vtag)),
@@ -96,7 +96,7 @@ fn take_dict_pair(meta: &mut Metadata, name_term: &Term, value: &Term) {
     }
 }
 
-fn now_tuple(value: &Term, meta: &mut Metadata) -> Option<()> {
+fn now_tuple(value: &Term, meta: &mut SiblingMeta) -> Option<()> {
     let [mega, secs, micros] = value.as_tuple()?;
     meta.last_modified = instant(mega.as_u64()?, secs.as_u64()?, micros.as_u64()?);
     Some(())

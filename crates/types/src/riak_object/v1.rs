@@ -3,7 +3,7 @@
 
 use super::{BadRiakObject, add_pair, clock_from_term, clock_to_term, dot_to_term, instant, name};
 use crate::etf::{self, Term};
-use crate::object::{IndexTerm, Metadata, Object, Sibling, VAL_ENCODING_TERM};
+use crate::object::{IndexTerm, Object, Sibling, SiblingMeta, VAL_ENCODING_TERM};
 use bytes::Bytes;
 
 pub(super) const MAGIC: u8 = 53;
@@ -56,16 +56,16 @@ fn sibling(r: &mut Reader) -> Result<Sibling, BadRiakObject> {
     Ok(sibling)
 }
 
-fn metadata(bytes: Bytes) -> Result<Metadata, BadRiakObject> {
+fn metadata(bytes: Bytes) -> Result<SiblingMeta, BadRiakObject> {
     let mut r = Reader { rest: bytes };
     let (mega, secs, micros) = (r.u32()?, r.u32()?, r.u32()?);
     let vtag_len = usize::from(r.u8()?);
     let vtag = r.take(vtag_len)?;
-    let mut meta = Metadata {
+    let mut meta = SiblingMeta {
         last_modified: instant(mega.into(), secs.into(), micros.into()),
         vtag: (vtag != NO_VTAG).then_some(vtag),
         deleted: r.u8()? == 1,
-        ..Metadata::default()
+        ..SiblingMeta::default()
     };
     while !r.rest.is_empty() {
         let (name, value) = (r.sized()?, r.sized()?);
@@ -139,7 +139,7 @@ pub fn encode(object: &Object) -> Vec<u8> {
     out
 }
 
-fn encode_metadata(meta: &Metadata) -> Vec<u8> {
+fn encode_metadata(meta: &SiblingMeta) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     let at = meta.last_modified.unwrap_or_default();
     for n in [at.secs() / 1_000_000, at.secs() % 1_000_000, u64::from(at.subsec_us())] {
@@ -153,7 +153,7 @@ fn encode_metadata(meta: &Metadata) -> Vec<u8> {
     out
 }
 
-fn put_pairs(meta: &Metadata, out: &mut Vec<u8>) {
+fn put_pairs(meta: &SiblingMeta, out: &mut Vec<u8>) {
     let texts = |(name, value): &(Bytes, Bytes)| Term::pair(Term::string(name), Term::string(value));
     put_pair(
         name::INDEX,

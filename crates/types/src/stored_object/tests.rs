@@ -31,8 +31,8 @@ proptest! {
         if plain {
             object.siblings.truncate(1);
             for s in &mut object.siblings {
-                let Metadata { content_type, vtag, last_modified, deleted, dot, .. } = std::mem::take(&mut s.meta);
-                s.meta = Metadata { content_type, vtag, last_modified, deleted, dot, ..Metadata::default() };
+                let SiblingMeta { content_type, vtag, last_modified, deleted, dot, .. } = std::mem::take(&mut s.meta);
+                s.meta = SiblingMeta { content_type, vtag, last_modified, deleted, dot, ..SiblingMeta::default() };
             }
         }
         let (head, body) = encoded(&object);
@@ -121,14 +121,14 @@ const VERSION_1_HEAD: &[u8] = b"\x4f\x01\x01\x03abc\x05\x80\x80\xd2\xcb\xe7\x01\
 fn version_1_object() -> Object {
     let text = Bytes::from_static;
     let dot = Dot { actor: Actor::new(b"abc"), counter: 5, stamp_secs: 62_167_220_224 };
-    let plain = Metadata {
+    let plain = SiblingMeta {
         dot: Some(dot.clone()),
         vtag: Some(text(b"tag")),
         last_modified: Some(UnixMicros(1_000_000)),
         content_type: Some(text(b"text/plain")),
-        ..Metadata::default()
+        ..SiblingMeta::default()
     };
-    let rare = Metadata {
+    let rare = SiblingMeta {
         deleted: true,
         charset: Some(text(b"utf-8")),
         content_encoding: Some(text(b"gzip")),
@@ -140,7 +140,7 @@ fn version_1_object() -> Object {
         ],
         val_encoding: 2,
         extra: vec![(text(b"\x01e"), text(b"\x01f"))],
-        ..Metadata::default()
+        ..SiblingMeta::default()
     };
     Object {
         clock: VectorClock::from_entries([dot]),
@@ -168,7 +168,7 @@ const VERSION_2_HEAD: &[u8] = b"\x4f\x02\x01\x03abc\x05\x80\x80\xd2\xcb\xe7\x01\
     \x05\x20\x09\x04\x6b\x49\xd2\x00\x00\x00\x00";
 
 fn version_2_object() -> Object {
-    let meta = Metadata { expires_secs: Some(1_800_000_000), ..Metadata::default() };
+    let meta = SiblingMeta { expires_secs: Some(1_800_000_000), ..SiblingMeta::default() };
     let siblings = vec![Sibling { value: Bytes::from_static(b"hello"), meta }, Sibling::new(Bytes::new())];
     Object { clock: version_1_object().clock, siblings }
 }
@@ -213,7 +213,7 @@ const GROWN_HEAD: &[u8] = b"\x4f\x01\x01\x03abc\x05\x80\x80\xd2\xcb\xe7\x01\x01\
 fn heads_of_grown_values_stay_readable() {
     let events = VectorClock::from_entries([Dot { actor: Actor::new(b"a"), counter: 2, stamp_secs: 0 }]);
     let state = KindState { events, summary: Bytes::from_static(b"sum") };
-    let meta = Metadata { kind: 7, of_kind: Some(Box::new(state)), ..Metadata::default() };
+    let meta = SiblingMeta { kind: 7, of_kind: Some(Box::new(state)), ..SiblingMeta::default() };
     let object = Object { clock: version_1_object().clock, siblings: vec![Sibling { value: Bytes::new(), meta }] };
     let mut head = Vec::new();
     encode_head_of_length(&object, 300, &mut head);

@@ -7,7 +7,7 @@ use crate::{JobSwitches, MemoryLimits};
 use bytes::Bytes;
 use ombak_kv::{PutOptions, PutRequest};
 use ombak_runtime::TokioRuntime;
-use ombak_types::{Bucket, Link, Metadata, Object, Sibling};
+use ombak_types::{Bucket, Link, Object, Sibling, SiblingMeta};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -92,7 +92,7 @@ async fn walks_that_are_none() {
 }
 
 /// Stores an object with this metadata and a link to itself, which walks follow.
-async fn put_loop(server: &Server, key: &'static str, mut meta: Metadata) {
+async fn put_loop(server: &Server, key: &'static str, mut meta: SiblingMeta) {
     meta.links.push(Link { bucket: "b".into(), key: key.into(), tag: "next".into() });
     let object = Object::new(Sibling { value: Bytes::from_static(b"small"), meta });
     let request =
@@ -113,7 +113,7 @@ async fn metadata_counts_against_the_bounds_of_a_walk() {
     };
 
     let user_meta = vec![("name".into(), Bytes::from(vec![b'm'; 3 * MIB]))];
-    put_loop(&server, "long", Metadata { user_meta, ..Metadata::default() }).await;
+    put_loop(&server, "long", SiblingMeta { user_meta, ..SiblingMeta::default() }).await;
     assert_eq!(walk("long", "_,next,1", 4).await.0, 200);
     let (status, text) = walk("long", "_,next,1", 30).await;
     assert_eq!(status, 400, "{} bytes were answered", text.len());
@@ -122,13 +122,13 @@ async fn metadata_counts_against_the_bounds_of_a_walk() {
 
     // Each pair has few bytes but its own structures in memory.
     let user_meta = vec![(Bytes::new(), Bytes::new()); 100_000];
-    put_loop(&server, "many", Metadata { user_meta, ..Metadata::default() }).await;
+    put_loop(&server, "many", SiblingMeta { user_meta, ..SiblingMeta::default() }).await;
     assert_eq!(walk("many", "_,next,1", 4).await.0, 200);
     assert_eq!(walk("many", "_,next,1", 30).await.0, 400);
 
     // In an answer, each byte of this name takes three bytes.
     let wide = Link { bucket: vec![0xff; MIB].into(), key: "k".into(), tag: "other".into() };
-    put_loop(&server, "wide", Metadata { links: vec![wide], ..Metadata::default() }).await;
+    put_loop(&server, "wide", SiblingMeta { links: vec![wide], ..SiblingMeta::default() }).await;
     assert_eq!(walk("wide", "_,next,0", 30).await.0, 200);
     assert_eq!(walk("wide", "_,next,1", 30).await.0, 400);
 }

@@ -68,7 +68,7 @@ impl MemberNode {
         let change = view.change(change)?;
         let mut staged = view.staged()?;
         staged.stage(&view.borrowed(), change).map_err(|refusal| view.refused(&refusal))?;
-        let needed = if change.location().is_some() { Feature::Locations } else { Feature::RingChanges };
+        let needed = if change.location().is_some() { Feature::LOCATIONS } else { Feature::RING_CHANGES };
         inner.check_all_can(needed, &view.metadata, &view.lost(staged.changes()))?;
         let (metadata, deadline) = (inner.metadata_node(), inner.command_deadline());
         let takes_away = change.replacement().is_none() && change.location().is_none();
@@ -298,7 +298,7 @@ impl Inner {
 
     /// Makes the ring of a plan the goal of all homes.
     async fn begin_by_steps(self: &Arc<Self>, view: &View, plan: &Plan) -> Result<(), ClusterError> {
-        self.check_all_can(Feature::RingChanges, &view.metadata, &view.lost(plan.changes()))?;
+        self.check_all_can(Feature::RING_CHANGES, &view.metadata, &view.lost(plan.changes()))?;
         let (_, staged) = view.metadata.staged();
         let changed = |(node, status): (&NodeId, &StagedStatus)| {
             (view.members.get(node) != Some(status)).then_some((*node, decided(*status)))
@@ -321,10 +321,28 @@ impl Inner {
     fn locations_of(&self, view: &View, plan: &Plan) -> Result<Vec<(NodeId, Location)>, ClusterError> {
         let locations = view.new_locations(plan);
         if !locations.is_empty() {
-            self.check_all_can(Feature::Locations, &view.metadata, &view.lost(plan.changes()))?;
+            self.check_all_can(Feature::LOCATIONS, &view.metadata, &view.lost(plan.changes()))?;
         }
         Ok(locations)
     }
+}
+
+impl Feature {
+    /// The ring changes by steps, while the cluster holds objects.
+    pub const RING_CHANGES: Self = Self {
+        capability: crate::capabilities::RING_CHANGES,
+        text: "a change of the ring of a cluster that holds objects",
+        namespace: None,
+        is_used_in: |metadata| metadata.placement().is_some_and(|placement| !placement.is_of_ring()),
+    };
+
+    /// Members have locations: those of the metadata, and staged changes and plans that have some.
+    pub const LOCATIONS: Self = Self {
+        capability: "locations.1",
+        text: "locations of nodes",
+        namespace: None,
+        is_used_in: |metadata| metadata.has_locations(),
+    };
 }
 
 /// The status as the metadata has it.

@@ -156,7 +156,7 @@ async fn location_upgrade() {
     places[1].speaks = Speaks::Everything;
     end(nodes.pop().unwrap()).await;
     nodes.push(places[1].start().await);
-    until("the first knows what the second speaks now", || nodes[0].check_all_can(Feature::Locations).is_ok()).await;
+    until("the first knows what the second speaks now", || nodes[0].check_all_can(Feature::LOCATIONS).is_ok()).await;
     until_ready(&nodes[0]).await;
     carry_out(&nodes[0], &[at(1, "rack 1")]).await;
     until_all_know(&nodes, &[Some("rack 1"), None]).await;

@@ -1,7 +1,7 @@
 //! Registered functions in a cluster.
 
 use super::*;
-use ombak_kv::buckets::BucketRecord;
+use ombak_kv::buckets::{BucketRecord, FUNCTIONS, RecordName};
 use ombak_kv::{BucketRegistry, ProposedChange, PropsError, RecordChange, Undecided};
 
 const ONE: &str = "function() { return [1]; }";
@@ -27,7 +27,7 @@ fn source(node: &MemberNode, name: &str) -> Option<String> {
 /// Three members, each of which knows what the others can.
 async fn acquainted_cluster() -> (Vec<Place>, Vec<MemberNode>) {
     let (places, nodes) = cluster(3).await;
-    let all_can = || nodes.iter().all(|node| node.check_all_can(Feature::Functions).is_ok());
+    let all_can = || nodes.iter().all(|node| node.check_all_can(Feature::FUNCTIONS).is_ok());
     until("the members know each other's versions", all_can).await;
     (places, nodes)
 }
@@ -104,11 +104,11 @@ async fn functions_are_registered_when_all_members_know_them_and_older_nodes_do_
         refused.contains("not all members know registered functions") && refused.contains("node2@test"),
         "{refused}"
     );
-    assert!(!nodes[0].metadata().has_had_functions());
+    assert!(!nodes[0].metadata().has_had_records(FUNCTIONS));
     end(nodes.pop().unwrap()).await;
     places[1].speaks = Speaks::Everything;
     nodes.push(places[1].start().await);
-    until("the second was upgraded", || nodes[0].check_all_can(Feature::Functions).is_ok()).await;
+    until("the second was upgraded", || nodes[0].check_all_can(Feature::FUNCTIONS).is_ok()).await;
     register(&nodes[0], "f", ONE, false).await.unwrap();
     // The log has the entries even when the function is gone.
     delete(&nodes[0], "f").await.unwrap();
@@ -136,7 +136,7 @@ async fn of_a_hook_and_the_deletion_of_its_function_the_first_takes_effect() {
 
     let of_first = hooks.clone();
     change(&nodes[0], move |registry| registry.set_bucket(&bucket("first"), &of_first)).await.unwrap();
-    let deletion = || proposed(RecordChange::Function("f".into(), None), Some(version), Vec::new());
+    let deletion = || proposed(RecordChange::Open(RecordName::new(FUNCTIONS, b"f"), None), Some(version), Vec::new());
     assert_eq!(nodes[1].decide_properties(deletion()).await, Err(Undecided::Overtaken));
     assert!(matches!(delete(&nodes[1], "f").await, Err(PropsError::FunctionUsed(users)) if users.len() == 1));
     assert!(nodes.iter().all(|node| source(node, "f").as_deref() == Some(ONE)));

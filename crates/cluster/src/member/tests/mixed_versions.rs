@@ -24,7 +24,7 @@ async fn start_all(places: &[Place]) -> Vec<MemberNode> {
 
 /// Why not all members have a feature; nothing if they have.
 fn refusal(node: &MemberNode) -> Option<String> {
-    node.check_all_can(Feature::RingChanges).err().map(|refused| refused.to_string())
+    node.check_all_can(Feature::RING_CHANGES).err().map(|refused| refused.to_string())
 }
 
 async fn settle(nodes: &[MemberNode]) {
@@ -220,7 +220,7 @@ async fn tombstones_lose_their_times_when_all_members_can_take_them() {
 }
 
 fn nodes_refusal(node: &MemberNode) -> String {
-    let refused = node.check_all_can(Feature::TimelessTombstones).err();
+    let refused = node.check_all_can(Feature::TIMELESS_TOMBSTONES).err();
     refused.map(|refused| refused.to_string()).unwrap_or_default()
 }
 

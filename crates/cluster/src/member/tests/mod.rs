@@ -13,6 +13,7 @@ mod joining_races;
 mod joining_with_objects;
 mod life;
 mod mixed_versions;
+mod records;
 mod ring_change;
 mod ring_change_closings;
 mod ring_change_full_disks;
@@ -23,6 +24,7 @@ mod version_2;
 use super::*;
 use crate::{Detection, Liveness, NodeParts, RequestOutcome, Speaks, StartError};
 use bytes::Bytes;
+use ombak_kv::buckets::Namespaces;
 use ombak_kv::{GetOptions, GetReply, GetRequest, KvConfig, OpenError, PutOptions, PutRequest};
 use ombak_metadata::Timing;
 use ombak_node_files::NodeFileError;
@@ -64,11 +66,9 @@ fn timing() -> MemberTiming {
     MemberTiming { metadata, ring_round, command: Duration::from_secs(20), ..MemberTiming::default() }
 }
 
-/// What nodes of the present version say beside their services, whether all of it is built or not.
-fn later_capabilities(speaks: Speaks) -> BTreeSet<String> {
-    let later = [Feature::RingChanges, Feature::Locations, Feature::DataTypes, Feature::Functions];
-    let later = later.map(|feature| feature.capability().to_owned());
-    later.into_iter().filter(|_| speaks == Speaks::Everything).collect()
+/// The names of features in handshakes.
+fn capabilities_of(features: &[Feature]) -> BTreeSet<String> {
+    features.iter().map(|feature| feature.capability().to_owned()).collect()
 }
 
 /// A directory in which a node can be started.
@@ -82,6 +82,10 @@ struct Place {
     timing: MemberTiming,
     /// What the node speaks.
     speaks: Speaks,
+    /// The features that the node has beside.
+    features: Vec<Feature>,
+    /// The namespaces of records that the node knows.
+    namespaces: Namespaces,
     /// The peers of its configuration.
     peers: Vec<SocketAddr>,
     /// The peers that its configuration names by the names of their hosts.
@@ -106,6 +110,8 @@ impl Place {
             listen,
             timing: timing(),
             speaks,
+            features: Vec::new(),
+            namespaces: Namespaces::default(),
             peers: Vec::new(),
             names: None,
             disk: None,
@@ -146,6 +152,7 @@ impl Place {
             kv.fs = of_node.clone();
         }
         kv.io_threads = 1;
+        kv.hooks.namespaces = self.namespaces.clone();
         kv.timeout = Duration::from_secs(20);
         let network = Arc::new(TcpNetwork::default());
         let secret = Secret::new(self.secret).unwrap();
@@ -153,7 +160,7 @@ impl Place {
         MemberParts {
             node: NodeParts {
                 speaks: self.speaks,
-                capabilities: later_capabilities(self.speaks),
+                capabilities: capabilities_of(&self.features),
                 detection: self.detects.then(Detection::default),
                 ..node
             },

@@ -21,7 +21,7 @@ use ombak_types::error::PrecommitReason;
 use ombak_types::props::SyncOnWrite;
 use ombak_types::time::UnixMicros;
 use ombak_types::{
-    Actor, Bucket, Error, Metadata, Object, Quorum, Sibling, StoreFailure, StoreFailureKind, VectorClock,
+    Actor, Bucket, Error, Object, Quorum, Sibling, SiblingMeta, StoreFailure, StoreFailureKind, VectorClock,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -58,8 +58,8 @@ prop_compose! {
         deleted in any::<bool>(),
         expires_secs in prop::option::of(any::<u32>()),
     ) -> Sibling {
-        let meta = Metadata {
-            content_type, last_modified, vtag, user_meta, deleted, expires_secs, ..Metadata::default()
+        let meta = SiblingMeta {
+            content_type, last_modified, vtag, user_meta, deleted, expires_secs, ..SiblingMeta::default()
         };
         Sibling { value, meta }
     }
@@ -425,7 +425,7 @@ fn another_version_is_refused() {
 
 #[test]
 fn a_put_without_its_value_is_refused() {
-    let object = Object::new(Sibling { value: "value".into(), meta: Metadata::default() });
+    let object = Object::new(Sibling { value: "value".into(), meta: SiblingMeta::default() });
     let request = PutRequest { bucket: Bucket::untyped("b"), key: None, object, options: PutOptions::default() };
     let put = ForwardedMessage { operation: 7, begins_before: None, request };
     let message = bytes_of(&encode_forwarded_put(&put));

@@ -80,7 +80,7 @@ fn questions_have_the_bytes_of_version_1() {
         return_body: true,
         ..PutOptions::default()
     };
-    let object = Object::new(Sibling { value: "v".into(), meta: Metadata::default() });
+    let object = Object::new(Sibling { value: "v".into(), meta: SiblingMeta::default() });
     let request = PutRequest { bucket: Bucket::untyped("b"), key: Some("k".into()), object, options };
     let begins_before = Some(Duration::from_secs(1));
     let put = ForwardedMessage { operation: 0x0102_0304_0506_0708, begins_before, request };
@@ -109,7 +109,7 @@ fn answers_have_the_bytes_of_version_1() {
     {
         check(bytes, &StoreReply { outcome, counter }, encode_store_reply, decode_store_reply);
     }
-    let object = Some(Object::new(Sibling { value: "v".into(), meta: Metadata::default() }));
+    let object = Some(Object::new(Sibling { value: "v".into(), meta: SiblingMeta::default() }));
     check(PUT_REPLY, &PutReply { key: Some("k".into()), object }, encode_put_reply, decode_put_reply);
     check(TIMEOUT, &Error::Timeout, encode_error, decode_error);
     let unsatisfied = Error::QuorumUnsatisfied { option: "w", need: 3, got: 2 };

@@ -17,7 +17,7 @@ use ombak_ring::{Ring, RingVersion};
 use ombak_runtime::TcpNetwork;
 use ombak_storage::ReadMode;
 use ombak_types::names::encode_storage_key;
-use ombak_types::{Bucket, Error, Metadata, NodeId, Object, Quorum, Sibling, VectorClock};
+use ombak_types::{Bucket, Error, NodeId, Object, Quorum, Sibling, SiblingMeta, VectorClock};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -198,7 +198,7 @@ pub fn storage_key(key: &str) -> Bytes {
 }
 
 pub fn put_request(key: &str, value: &str, options: PutOptions) -> PutRequest {
-    let sibling = Sibling { value: Bytes::copy_from_slice(value.as_bytes()), meta: Metadata::default() };
+    let sibling = Sibling { value: Bytes::copy_from_slice(value.as_bytes()), meta: SiblingMeta::default() };
     let object = Object { clock: VectorClock::new(), siblings: vec![sibling] };
     PutRequest { bucket: bucket(), key: Some(Bytes::copy_from_slice(key.as_bytes())), object, options }
 }

@@ -5,9 +5,9 @@ use super::*;
 #[test]
 fn a_function_changes_only_from_the_version_that_its_sender_saw() {
     let mut state = founded();
-    assert!(!state.has_had_functions());
+    assert!(!state.has_had_records(FUNCTIONS));
     state.apply(2, put_function("f", None, Some("one"))).unwrap();
-    let record = |state: &Metadata| state.functions().get("f").map(|r| (r.source.to_string(), r.version));
+    let record = |state: &Metadata| state.record(FUNCTIONS, b"f").map(|r| (r.value.to_string(), r.version));
     assert_eq!(record(&state), Some(("one".into(), 2)));
     assert_eq!(refused(&mut state, put_function("f", None, Some("two"))), Refusal::Changed, "another was faster");
     assert_eq!(refused(&mut state, put_function("f", Some(1), None)), Refusal::Changed);
@@ -30,9 +30,10 @@ fn what_changed_is_found_without_looking_at_the_rest() {
     new.apply(5, put_function("goes", Some(3), None)).unwrap();
     new.apply(6, put_function("changes", Some(4), Some("two"))).unwrap();
     new.apply(7, put_function("comes", None, Some("c"))).unwrap();
-    let record = |source: &str, version| Some(FunctionRecord { source: source.into(), version });
+    let record = |source: &str, version| Some(OpenRecord { value: source.into(), version });
     let expected = [("changes", record("two", 6)), ("comes", record("c", 7)), ("goes", None)];
-    let expected = expected.map(|(name, record)| ChangedRecord::Function(name.into(), record));
+    let name = |name: &'static str| RecordName { namespace: FUNCTIONS.into(), key: name.into() };
+    let expected = expected.map(|(key, record)| ChangedRecord::Open(name(key), record));
     assert_eq!(changed_records(&old, &new), expected);
 }
 
@@ -47,8 +48,12 @@ fn functions_are_saved_and_a_state_that_had_some_keeps_its_format() {
     state.apply(2, put_function("f", None, Some("s"))).unwrap();
     assert_eq!((Metadata::from_bytes(&state.to_bytes().unwrap()), format(&state)), (Ok(state.clone()), Some(4)));
     state.apply(3, put_function("f", Some(2), None)).unwrap();
-    assert!(state.functions().is_empty() && state.has_had_functions());
+    assert!(has_none(&state) && state.has_had_records(FUNCTIONS));
     assert_eq!((Metadata::from_bytes(&state.to_bytes().unwrap()), format(&state)), (Ok(state.clone()), Some(4)));
+}
+
+fn has_none(state: &Metadata) -> bool {
+    state.records_of(FUNCTIONS).is_none_or(|functions| functions.is_empty())
 }
 
 fn with_hook(hook: &Value) -> Command {
@@ -74,9 +79,9 @@ fn of_a_hook_and_the_deletion_of_its_function_the_first_in_the_log_takes_effect(
     let mut state = registered.clone();
     state.apply(3, hook()).unwrap();
     assert_eq!(refused(&mut state, delete_unnamed("f", 2)), Refusal::Changed);
-    assert!(state.functions().contains_key("f"));
+    assert!(state.record(FUNCTIONS, b"f").is_some());
     state.apply(4, put_function("f", Some(2), None)).unwrap();
-    assert!(state.functions().is_empty(), "a forced deletion does not look at hooks");
+    assert!(has_none(&state), "a forced deletion does not look at hooks");
 
     let mut state = registered.clone();
     state.apply(3, delete_unnamed("f", 2)).unwrap();

@@ -73,6 +73,7 @@ fn commands() -> Vec<(&'static str, Command)> {
                 types: vec![(name("t"), taken)],
                 buckets: vec![(bucket(), props())],
                 functions: Vec::new(),
+                records: Vec::new(),
             },
         ),
         ("close_writes", Command::CloseWrites),

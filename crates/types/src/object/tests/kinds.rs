@@ -95,7 +95,8 @@ impl World {
         let dot = copy.clock.increment(&actor(self.epochs[replica]), UnixMicros(1));
         copy.siblings.retain(|s| !s.meta.deleted);
         if !copy.siblings.iter().any(Sibling::is_of_a_kind) {
-            copy.siblings.push(Sibling { meta: Metadata { kind: KIND, ..Metadata::default() }, ..Sibling::default() });
+            copy.siblings
+                .push(Sibling { meta: SiblingMeta { kind: KIND, ..SiblingMeta::default() }, ..Sibling::default() });
         }
         for value in copy.siblings.iter_mut().filter(|s| s.is_of_a_kind()) {
             value.value = [&value.value[..], &[event]].concat().into();

@@ -234,17 +234,17 @@ fn sibling_parts(object: &Object, bucket: &Bucket, generation: Generation) -> Re
 mod tests {
     use super::*;
     use crate::http::reply::ReplyBody;
-    use ombak_types::Metadata;
+    use ombak_types::SiblingMeta;
     use ombak_types::time::UnixMicros;
     use proptest::option;
     use proptest::prelude::*;
 
     fn object(vtag: Vec<u8>, content_type: Option<Vec<u8>>, last_modified: Option<u64>, value: Vec<u8>) -> Object {
-        let meta = Metadata {
+        let meta = SiblingMeta {
             vtag: Some(vtag.into()),
             content_type: content_type.map(Bytes::from),
             last_modified: last_modified.map(UnixMicros),
-            ..Metadata::default()
+            ..SiblingMeta::default()
         };
         Object { clock: VectorClock::new(), siblings: vec![Sibling { value: value.into(), meta }] }
     }
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn an_encoding_that_cannot_be_a_header_is_left_out() {
         let shown = |encoding: &'static [u8]| {
-            let meta = Metadata { content_encoding: Some(Bytes::from_static(encoding)), ..Metadata::default() };
+            let meta = SiblingMeta { content_encoding: Some(Bytes::from_static(encoding)), ..SiblingMeta::default() };
             let sibling = Sibling { value: Bytes::from_static(b"value"), meta };
             let object = Object { clock: VectorClock::default(), siblings: vec![sibling] };
             let answer = one(&object, &object.siblings[0], Choice::One(0), &Bucket::untyped("b"), Generation::Buckets);

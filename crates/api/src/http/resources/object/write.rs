@@ -20,7 +20,7 @@ use crate::http::{accept, metadata, url};
 use bytes::Bytes;
 use http::StatusCode;
 use ombak_kv::{GetReply, GetRequest, PutCondition, PutReply, PutRequest};
-use ombak_types::{Bucket, Error, Metadata, Object, Sibling, VectorClock};
+use ombak_types::{Bucket, Error, Object, Sibling, SiblingMeta, VectorClock};
 use smallvec::smallvec;
 
 /// The write of one object. Without a key, the engine chooses one.
@@ -31,7 +31,7 @@ pub struct Write<'a> {
     key: Option<Bytes>,
     generation: Generation,
     params: ObjectParams,
-    meta: Metadata,
+    meta: SiblingMeta,
     seen: Option<VectorClock>,
     /// The condition that follows from the read before a conditional write.
     condition: PutCondition,
@@ -53,7 +53,7 @@ impl<'a> Write<'a> {
             key,
             generation,
             params: ObjectParams::default(),
-            meta: Metadata::default(),
+            meta: SiblingMeta::default(),
             seen: None,
             condition: PutCondition::None,
         }

@@ -31,13 +31,13 @@ fn a_clock() -> VectorClock {
 
 /// An object with every part that an object can have.
 fn an_object() -> Object {
-    let meta = Metadata {
+    let meta = SiblingMeta {
         content_type: Some("text/plain".into()),
         last_modified: Some(UnixMicros(1_600_000_000_000_000)),
         vtag: Some("vtag".into()),
         user_meta: vec![("a name".into(), "a value".into())],
         expires_secs: Some(1_700_000_000),
-        ..Metadata::default()
+        ..SiblingMeta::default()
     };
     let mut object = Object { clock: VectorClock::new(), siblings: Vec::new() };
     object.merge(Object { clock: a_clock(), siblings: vec![Sibling { value: "the value".into(), meta }] });

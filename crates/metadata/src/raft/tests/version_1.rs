@@ -1,8 +1,8 @@
 //! The messages, the entries and the small files of version 1.
 
-use super::machine::Description;
-use super::types::{Entry, EntryId, RaftNode, SnapshotMeta, StoredMembership, Vote};
-use super::wire::{self, Request, Response};
+use super::super::machine::Description;
+use super::super::types::{Entry, EntryId, RaftNode, SnapshotMeta, StoredMembership, Vote};
+use super::super::wire::{self, Request, Response};
 use crate::log::{LogError, SavedSnapshot, SnapshotFile};
 use crate::log_dirs::LogDirs;
 use crate::state::{Command, RaftId, Refusal};

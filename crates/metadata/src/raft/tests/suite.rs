@@ -1,10 +1,10 @@
 //! openraft's own tests of what stores its log and its state.
 
-use super::async_runtime::in_runtime;
-use super::log_storage::RaftLog;
-use super::machine::Machine;
-use super::room::PatientPool;
-use super::types::{Group, StorageError};
+use super::super::async_runtime::in_runtime;
+use super::super::log_storage::RaftLog;
+use super::super::machine::Machine;
+use super::super::room::PatientPool;
+use super::super::types::{Group, StorageError};
 use crate::log::{LogError, LogStore, SnapshotFile};
 use crate::state::RaftId;
 use ombak_runtime::{Pool, Runtime, TokioRuntime};

@@ -1,6 +1,8 @@
 use super::*;
+use crate::buckets::functions::{ALL_BYTES_MAX, FUNCTION_BYTES_MAX, FUNCTION_NAME_BYTES_MAX, FUNCTIONS_MAX};
 use crate::buckets::{BucketRecord, PropertyAuthority, ProposedChange, Undecided};
 use ombak_storage::fs::RealFs;
+use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::{Bucket, PropMap};
 use parking_lot::Mutex;
 use proptest::prelude::*;
@@ -13,6 +15,12 @@ fn open(dir: &Path) -> BucketRegistry {
 
 fn map(value: serde_json::Value) -> PropMap {
     value.as_object().cloned().unwrap()
+}
+
+/// The change that registers a function, or deletes it.
+fn function(name: &str, source: Option<&str>) -> RecordChange {
+    let record = source.map(|source| OpenRecord { value: source.into(), version: 7 });
+    RecordChange::Open(RecordName::new(FUNCTIONS, name.as_bytes()), record)
 }
 
 fn source_of(registry: &BucketRegistry, name: &str) -> Option<String> {
@@ -69,9 +77,8 @@ fn sources_are_bounded_each_and_together() {
     refused("f", "a\u{0}b");
     refused("f", "a\u{7f}b");
     registry.put_function("f", "a\tb\r\n", false).unwrap();
-    let record = FunctionRecord::new(longest.clone().into(), 1);
     let fitting = ALL_BYTES_MAX / FUNCTION_BYTES_MAX;
-    let many = (0..fitting).map(|number| RecordChange::Function(format!("f{number}").into(), Some(record.clone())));
+    let many = (0..fitting).map(|number| function(&format!("f{number}"), Some(&longest)));
     registry.adopt(many.collect());
     refused("more", "x");
     registry.delete_function("f", false).unwrap();
@@ -86,9 +93,7 @@ fn sources_are_bounded_each_and_together() {
 fn the_number_of_functions_is_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let registry = open(dir.path());
-    let record = FunctionRecord::new("s".into(), 1);
-    let many =
-        (0..FUNCTIONS_MAX).map(|number| RecordChange::Function(format!("f{number}").into(), Some(record.clone())));
+    let many = (0..FUNCTIONS_MAX).map(|number| function(&format!("f{number}"), Some("s")));
     registry.adopt(many.collect());
     assert_eq!(registry.put_function("one", "s", false), Err(PropsError::TooMany(FUNCTIONS_MAX)));
     registry.put_function("f7", "other", true).unwrap();
@@ -154,8 +159,7 @@ fn overtaken(dir: &Path, first: RecordChange) -> Arc<Overtaken> {
     let authority =
         Overtaken { registry: registry.clone(), first: Mutex::new(vec![first]), proposed: Mutex::default() };
     let authority = Arc::new(authority);
-    let f = RecordChange::Function("f".into(), Some(FunctionRecord::new("s".into(), 7)));
-    registry.follow(authority.clone(), vec![f]);
+    registry.follow(authority.clone(), vec![function("f", Some("s"))]);
     authority
 }
 
@@ -175,7 +179,7 @@ fn a_deletion_that_a_hook_overtakes_is_refused() {
 #[test]
 fn a_hook_that_the_deletion_of_its_function_overtakes_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let cluster = overtaken(dir.path(), RecordChange::Function("f".into(), None));
+    let cluster = overtaken(dir.path(), function("f", None));
     let (registry, bucket) = (&cluster.registry, Bucket::untyped("b"));
     assert_eq!(registry.set_bucket(&bucket, &hook_of("f")), Err(PropsError::FunctionGone("f".into())));
     // Who sets it now knows that it is not registered. It may be in a file.
@@ -187,7 +191,7 @@ fn a_hook_that_the_deletion_of_its_function_overtakes_is_refused() {
 #[test]
 fn only_hooks_that_are_new_depend_on_their_functions() {
     let dir = tempfile::tempdir().unwrap();
-    let cluster = overtaken(dir.path(), RecordChange::Function("other".into(), None));
+    let cluster = overtaken(dir.path(), function("other", None));
     cluster.catch_up();
     let (registry, bucket) = (&cluster.registry, Bucket::untyped("b"));
     let record = BucketRecord { overrides: Arc::new(hook_of("f")), version: 8 };
