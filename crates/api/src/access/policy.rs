@@ -37,9 +37,10 @@ impl<'a> Access<'a> {
 ///
 /// The policy is asked on network threads for each request, so it must neither block nor take long.
 ///
-/// It is asked about administration, too, whether or not the caller knows the node's admin token. A
-/// policy that lets operators in by the token looks for [`Proof::AdminToken`](super::Proof) in the
-/// session.
+/// It is asked about administration, too, if the caller has proved anything: that it knows the
+/// node's admin token, or something else. A policy that lets operators in by the token looks for
+/// [`Proof::AdminToken`](super::Proof) in the session. A caller that has proved nothing is refused
+/// without asking the policy.
 pub trait AccessPolicy: fmt::Debug + Send + Sync {
     /// Allows an access of a client, or refuses it with the text for the client.
     fn check(&self, session: &Session, access: &Access<'_>) -> Result<(), String>;

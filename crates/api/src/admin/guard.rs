@@ -5,8 +5,8 @@
 //! behind a proxy that runs there.
 //!
 //! The token is a proof of the session, as a certificate is. Whether the session may do what the
-//! path needs is decided by the policy of the node, as for every other request. A node without a
-//! policy asks for the token.
+//! path needs is decided by the policy of the node, as for every other request. The policy is not
+//! asked about a session that has proved nothing. A node without a policy asks for the token.
 //!
 //! A web page may not use it, even if it knows the token. A browser cannot set [`ADMIN_HEADER`]
 //! across origins without asking first, which is never allowed, and it names the page's origin in
@@ -46,6 +46,9 @@ impl std::fmt::Debug for AdminToken {
 }
 
 /// Decides whether a request with these header lines, for a path with this permission, is allowed.
+///
+/// A request that proves nothing is refused, whatever the policy says. So a policy that was written
+/// for data, and allows what it does not know, does not open administration.
 pub(super) fn admit(
     token: &AdminToken,
     policy: Option<&dyn AccessPolicy>,
@@ -61,6 +64,9 @@ pub(super) fn admit(
         Some(policy) => {
             let proved = knows_token.then(|| session.with_proof(Proof::AdminToken));
             let session = proved.as_ref().unwrap_or(session);
+            if session.proof == Proof::Nothing {
+                return Err(AdminError::NoToken);
+            }
             policy.check(session, &Access::to_node(permission)).map_err(AdminError::NotPermitted)
         }
     }
@@ -106,8 +112,17 @@ mod tests {
     }
 
     fn admitted(policy: Option<&dyn AccessPolicy>, token: &str, lines: &[(&str, &str)]) -> Result<(), &'static str> {
+        admitted_as(&Session::sample(), policy, token, lines)
+    }
+
+    fn admitted_as(
+        session: &Session,
+        policy: Option<&dyn AccessPolicy>,
+        token: &str,
+        lines: &[(&str, &str)],
+    ) -> Result<(), &'static str> {
         let (token, lines) = (AdminToken::new(token), RequestLines::sample(lines));
-        admit(&token, policy, &Session::sample(), &lines, STOP).map_err(|e| e.kind())
+        admit(&token, policy, session, &lines, STOP).map_err(|e| e.kind())
     }
 
     #[test]
@@ -152,8 +167,13 @@ mod tests {
         assert_eq!(verdict_of(Some(&policy), &[RIGHT]), Ok(()));
         assert_eq!(policy.take(), [("ombak_admin.stop", "-/-".to_owned())]);
         assert_eq!(policy.take_session().map(|session| session.proof), Some(Proof::AdminToken));
-        assert_eq!(verdict_of(Some(&policy), &[]), Ok(()), "another proof may do");
-        assert_eq!(policy.take_session().map(|session| session.proof), Some(Proof::Nothing));
+        let known = Session::sample().with_proof(Proof::Certificate { name: "operator".into() });
+        assert_eq!(
+            admitted_as(&known, Some(&policy), "secret", &[("x-ombak-admin", "1")]),
+            Ok(()),
+            "another proof may do"
+        );
+        assert_eq!(policy.take_session().map(|session| session.proof), Some(known.proof.clone()));
         let refusing = NotedAccesses::refusing();
         assert_eq!(verdict_of(Some(&refusing), &[RIGHT]), Err("not_permitted"));
         refusing.take();
@@ -161,5 +181,19 @@ mod tests {
             assert!(verdict_of(Some(&refusing), &[request]).is_err());
             assert!(refusing.take().is_empty(), "it is refused before the policy is asked");
         }
+    }
+
+    #[test]
+    fn a_policy_that_allows_everything_opens_nothing_to_those_who_prove_nothing() {
+        let allowing = NotedAccesses::default();
+        assert_eq!(verdict_of(Some(&allowing), &[]), Err("no_token"));
+        assert!(allowing.take().is_empty(), "it is refused before the policy is asked");
+        let known = Session::sample().with_proof(Proof::Certificate { name: "operator".into() });
+        let lines = [("x-ombak-admin", "1")];
+        assert_eq!(
+            admitted_as(&known, None, "secret", &lines),
+            Err("no_token"),
+            "without a policy only the token counts"
+        );
     }
 }

@@ -133,5 +133,7 @@ async fn a_policy_decides_about_each_path_by_its_permission() {
         assert_eq!(policy.take_session().map(|session| session.proof), Some(Proof::AdminToken));
     }
     let allowing = administered(Some(Arc::new(NotedAccesses::default()))).await;
+    let unproved = ask(&allowing, "GET", "node", "").await;
+    assert_eq!((unproved.status, &*kind(&unproved)), (403, "no_token"), "no policy opens it to everybody");
     assert_eq!(ask(&allowing, "GET", "node", TOKEN).await.json()["name"], "riak@127.0.0.1");
 }
