@@ -24,6 +24,10 @@ pub(super) const PATHS: &[AdminPath] = &[
     AdminPath::post(&[FUNCTIONS, Name, Word(b"create")], CHANGE, |call| Box::pin(create(call))),
     AdminPath::post(&[FUNCTIONS, Name, Word(b"delete")], CHANGE, |call| Box::pin(delete(call))),
     AdminPath::post(&[FUNCTIONS, Name, Word(b"test")], TEST, |call| Box::pin(test(call))),
+    // Every other action is unknown.
+    AdminPath::post(&[FUNCTIONS, Name, Name], SHOW, |call| {
+        Box::pin(async move { Err(call.no_such_action("function")) })
+    }),
 ];
 
 /// How many buckets and bucket types an answer names that have a function as a hook.

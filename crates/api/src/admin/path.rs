@@ -57,6 +57,13 @@ impl<'a> AdminCall<'a> {
     pub(super) fn name(&self) -> &'a [u8] {
         self.names.get(1).copied().unwrap_or_default()
     }
+
+    /// The error for a path such as `functions/NAME/ACTION` with an action that `kind` does not
+    /// have.
+    pub(super) fn no_such_action(&self, kind: &str) -> AdminError {
+        let action = self.names.last().copied().unwrap_or_default();
+        AdminError::NoSuchResource(format!("{kind} action '{}'", String::from_utf8_lossy(action)))
+    }
 }
 
 impl AdminPath {

@@ -21,6 +21,10 @@ pub(super) const PATHS: &[AdminPath] = &[
     AdminPath::post(&[TYPES, Name, Word(b"update")], CHANGE, |call| Box::pin(change(call, Action::Update))),
     AdminPath::post(&[TYPES, Name, Word(b"activate")], CHANGE, |call| Box::pin(change(call, Action::Activate))),
     AdminPath::post(&[TYPES, Name, Word(b"reset")], CHANGE, |call| Box::pin(change(call, Action::Reset))),
+    // Every other action is unknown.
+    AdminPath::post(&[TYPES, Name, Name], SHOW, |call| {
+        Box::pin(async move { Err(call.no_such_action("bucket type")) })
+    }),
 ];
 
 /// A change of a bucket type.

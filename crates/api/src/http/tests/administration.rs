@@ -110,6 +110,14 @@ async fn without_a_policy_the_token_opens_administration() {
         let unknown = ask(&server, method, path, TOKEN).await;
         assert_eq!((unknown.status, &*kind(&unknown)), (404, "no_such_resource"), "{method} {path}");
     }
+    for (path, what) in [
+        ("functions/f/run", "function action 'run'"),
+        ("bucket-types/t/make", "bucket type action 'make'"),
+        ("cluster/explode", "POST /admin/v1/cluster/explode"),
+    ] {
+        let unknown = ask(&server, "POST", path, TOKEN).await;
+        assert_eq!(unknown.json()["error"]["message"], format!("there is no administration resource {what}"));
+    }
 }
 
 #[tokio::test]
