@@ -3,7 +3,7 @@
 //! What it is: a [`Session`] says who has sent a request, from where, and how that was proved. An
 //! [`Access`] says what the request does, and to what. An [`AccessPolicy`] allows it or refuses it.
 //! Each request asks once, before its feature sees it: Protocol Buffers in `pb::gate`, HTTP in its
-//! decision graph, administration in `admin::gate`. For a MapReduce job, `crate::map_reduce` asks
+//! decision graph, administration in `admin::guard`. For a MapReduce job, `crate::map_reduce` asks
 //! on both interfaces when the job has been read.
 //!
 //! What it is not: it proves nothing. Whoever learns a proof writes it into the session: the
