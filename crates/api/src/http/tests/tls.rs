@@ -3,7 +3,7 @@
 use super::{DEADLINE, LISTENER, Server, access, data_types, index, limits, listings, objects, wire};
 use crate::access::{NotedAccesses, Proof};
 use crate::client_stream::ClientListener;
-use crate::client_stream::test_tls::{CLIENT, connect_with_certificate, over_tls, within};
+use crate::client_stream::test_tls::{CLIENT, connect, connect_with_certificate, over_tls, within};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,4 +109,25 @@ async fn a_handshake_that_never_ends_is_cut_off_and_the_server_stops_in_spite_of
     let mut patient = TcpStream::connect(https(&server, 100 * DEADLINE).await).await.expect("a connection");
     server.shutdown.send_replace(true);
     assert!(read_to_end(&mut patient).await.is_empty());
+}
+
+/// Without the goodbye of TLS, a client cannot tell the end from a connection that was cut.
+#[tokio::test]
+async fn the_end_of_an_idle_connection_is_one_that_tls_vouches_for() {
+    for server_stops in [true, false] {
+        let server = Server::start().await;
+        let socket = TcpStream::connect(https(&server, DEADLINE).await).await.expect("a connection");
+        let mut client = connect(socket).await.expect("TLS");
+        client.write_all(b"GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");
+        client.flush().await.expect("sent");
+        let mut answer = vec![0_u8];
+        timeout(DEADLINE, client.read_exact(&mut answer)).await.expect("in time").expect("an answer");
+        if server_stops {
+            server.shutdown.send_replace(true);
+        } else {
+            client.shutdown().await.expect("the sending side is closed");
+        }
+        timeout(DEADLINE, client.read_to_end(&mut answer)).await.expect("in time").expect("a whole answer and an end");
+        assert!(answer.starts_with(b"HTTP/1.1 200") && answer.ends_with(b"OK"));
+    }
 }

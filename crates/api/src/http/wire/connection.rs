@@ -63,12 +63,9 @@ pub async fn serve(mut stream: ClientStream, client: Session, ctx: Arc<HttpConte
     };
     tracing::debug!(%peer, %end, "HTTP connection ended");
     match end {
-        CloseReason::Closed
-        | CloseReason::Stopping
-        | CloseReason::SlowReader
-        | CloseReason::Evicted
-        | CloseReason::Io(_) => {}
-        _ if is_stopping => {}
+        CloseReason::SlowReader | CloseReason::Evicted | CloseReason::Io(_) => {}
+        CloseReason::Closed | CloseReason::Stopping => stream.say_goodbye().await,
+        _ if is_stopping => stream.say_goodbye().await,
         _ => linger(stream).await,
     }
 }
