@@ -19,8 +19,9 @@ impl PbSession {
         Self { client: Arc::new(client), client_id: Bytes::from_static(&[0; 4]), begins_tls: false }
     }
 
-    /// Goes on with what the client has proved in a handshake of TLS.
+    /// Goes on with what the client has proved in a handshake of TLS. What was set before is
+    /// forgotten: somebody between the client and the node may have set it.
     pub(super) fn goes_on_as(&mut self, client: Session) {
-        (self.client, self.begins_tls) = (Arc::new(client), false);
+        *self = Self::new(client);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use super::{access, index, limits, listings, messages, objects};
 use crate::access::{NotedAccesses, Proof};
 use crate::client_stream::test_tls::{CLIENT, client_tls, connect, connect_with_certificate, over_tls, within};
-use ombak_proto::messages::{RpbContent, RpbGetReq, RpbPutReq};
+use ombak_proto::messages::{RpbContent, RpbGetClientIdResp, RpbGetReq, RpbPutReq, RpbSetClientIdReq};
 use tokio_rustls::client::TlsStream;
 
 /// Clients write records as a whole.
@@ -123,6 +123,24 @@ async fn what_was_sent_before_the_handshake_is_not_served() {
     wire.send_bytes(&[&start_tls()[..], &[0, 0]].concat()).await;
     wire.expect_empty(code::START_TLS).await;
     assert_eq!(wire.frame().await, None);
+}
+
+/// Somebody between the client and the node could have set it.
+#[tokio::test]
+async fn what_was_set_before_the_handshake_is_forgotten() {
+    let (node, _) = with_start_tls().await;
+    let mut wire = node.connect().await;
+    wire.send(code::SET_CLIENT_ID_REQ, &RpbSetClientIdReq { client_id: "abcd".into() }).await;
+    wire.expect_empty(code::SET_CLIENT_ID_RESP).await;
+    wire.send_bytes(&start_tls()).await;
+    wire.expect_empty(code::START_TLS).await;
+    let mut secured = connect(wire.stream).await.unwrap();
+    let mut request = Vec::new();
+    write_empty(code::GET_CLIENT_ID_REQ, &mut request);
+    let answer = ask(&mut secured, &request).await;
+    assert_eq!(answer.code, code::GET_CLIENT_ID_RESP);
+    let id: RpbGetClientIdResp = lenient::decode(&answer.body).unwrap();
+    assert_eq!(&id.client_id[..], [0; 4]);
 }
 
 #[tokio::test]
