@@ -38,14 +38,20 @@ impl Namespaces {
         self.0.iter().find(|namespace| namespace.name() == name).map(|namespace| &**namespace)
     }
 
-    /// Checks a value before it is proposed beside the present records of its namespace.
-    pub(super) fn check(&self, present: &NamespaceRecords, name: &RecordName, value: &str) -> Result<(), PropsError> {
+    /// Checks which record is set or removed. Returns its namespace.
+    pub(super) fn check_name(&self, name: &RecordName) -> Result<&dyn RecordNamespace, PropsError> {
         let namespace = self.named(&name.namespace).filter(|namespace| namespace.name().len() <= NAMESPACE_BYTES_MAX);
         let unknown = || PropsError::BadRecord(format!("this node knows no records of {}", name.namespace));
         let namespace = namespace.ok_or_else(unknown)?;
         if name.key.is_empty() || name.key.len() > RECORD_KEY_BYTES_MAX {
             return Err(PropsError::BadRecord(format!("a key has 1 to {RECORD_KEY_BYTES_MAX} bytes")));
         }
+        Ok(namespace)
+    }
+
+    /// Checks a value before it is proposed beside the present records of its namespace.
+    pub(super) fn check(&self, present: &NamespaceRecords, name: &RecordName, value: &str) -> Result<(), PropsError> {
+        let namespace = self.check_name(name)?;
         namespace.validate(&name.key, value)?;
         if value.len() > RECORD_VALUE_BYTES_MAX {
             return Err(PropsError::BadRecord(format!("the value has more than {RECORD_VALUE_BYTES_MAX} bytes")));

@@ -46,7 +46,10 @@ impl BucketRegistry {
             let value = match edit(now.records.open.named(&name))? {
                 RecordEdit::Keep => return Ok(None),
                 RecordEdit::Set(value) => value,
-                RecordEdit::Remove => return Ok(Some(RecordChange::Open(name.clone(), None))),
+                RecordEdit::Remove => {
+                    self.namespaces().check_name(&name)?;
+                    return Ok(Some(RecordChange::Open(name.clone(), None)));
+                }
             };
             self.check_record(now, &name, &value)?;
             Ok(Some(RecordChange::Open(name.clone(), Some(OpenRecord { value, version: 0 }))))

@@ -99,6 +99,9 @@ fn what_a_namespace_refuses_and_what_exceeds_a_bound_changes_nothing() {
     let longest = "v".repeat(RECORD_VALUE_BYTES_MAX);
     refused(b"k", &format!("{longest}v"));
     refused(b"k", "a\u{0}b");
+    for key in [Vec::new(), vec![b'k'; RECORD_KEY_BYTES_MAX + 1]] {
+        assert!(matches!(remove(&registry, &key), Err(PropsError::BadRecord(_))), "it is not sent to other members");
+    }
     assert_eq!((listed(&registry), words.told()), (vec![], vec![]));
     assert!(!dir.path().join("buckets.json").exists());
 
@@ -121,8 +124,9 @@ fn records_of_an_unknown_namespace_are_kept_and_cannot_be_changed() {
     set(&registry, b"k", "one").unwrap();
     drop(registry);
     let registry = BucketRegistry::open(Arc::new(RealFs), dir.path(), "n@h", &PropMap::new()).unwrap();
-    let refused = set(&registry, b"k", "two");
-    assert_eq!(refused, Err(PropsError::BadRecord("this node knows no records of words".into())));
+    for refused in [set(&registry, b"k", "two"), remove(&registry, b"k"), remove(&registry, b"other")] {
+        assert_eq!(refused, Err(PropsError::BadRecord("this node knows no records of words".into())));
+    }
     registry.put_function("f", "s", false).unwrap();
     drop(registry);
     let (registry, words) = open(dir.path());
