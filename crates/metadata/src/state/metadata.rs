@@ -109,7 +109,8 @@ impl Metadata {
         self.closed_part.as_ref()
     }
 
-    /// Applies the command at `index` of the log. A refused command changes nothing.
+    /// Applies the command at `index` of the log. A refused command changes nothing but
+    /// [`Self::has_used_open_records`].
     pub fn apply(&mut self, index: u64, command: Command) -> Result<(), Refusal> {
         if !matches!(command, Command::Found { .. }) && self.lineage.is_none() {
             return Err(Refusal::NotFounded);

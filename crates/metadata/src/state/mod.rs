@@ -8,7 +8,8 @@
 //!
 //! Invariants:
 //! * Equal commands in equal order give equal states, on all versions of the program.
-//! * A refused command changes nothing.
+//! * A refused command changes nothing, but the state knows from the first one on that the log has
+//!   commands which versions without open records cannot read.
 //! * An active bucket type stays active. A removed node, or a log that was replaced, never returns.
 //! * Every partition of the goal belongs to a member. Until all homes have the goal, others may
 //!   hold copies that were removed by force.

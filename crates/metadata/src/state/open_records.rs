@@ -46,8 +46,8 @@ pub(super) struct Namespace {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct OpenRecords {
     pub namespaces: OrdMap<Arc<str>, Namespace>,
-    /// The index of the last command that only versions with open records understand; 0: there was
-    /// none.
+    /// The index of a command that only versions with open records understand: the last one that took
+    /// effect, or the first one that was refused before any did; 0: the log has had none.
     pub used: u64,
 }
 
@@ -108,9 +108,12 @@ impl Metadata {
         expected: Option<u64>,
         value: Option<Arc<str>>,
     ) -> Result<(), Refusal> {
-        self.open.put(index, namespace, key, expected, value)?;
-        self.open.used = index;
-        Ok(())
+        let put = self.open.put(index, namespace, key, expected, value);
+        // The log has the command, also if it is refused.
+        if put.is_ok() || self.open.used == 0 {
+            self.open.used = index;
+        }
+        put
     }
 
     pub(super) fn take_over_records(&mut self, index: u64, records: Vec<TakenRecord>) {

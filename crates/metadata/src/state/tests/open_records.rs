@@ -84,6 +84,19 @@ fn the_saved_form_is_one_that_earlier_versions_know_until_their_commands_do_not_
     assert_eq!(format_of(&taken), 5);
 }
 
+/// The log has the command nevertheless, and a node that joins reads the log.
+#[test]
+fn a_refused_command_counts_as_one_that_earlier_versions_lack() {
+    let mut state = founded();
+    state.apply(2, put_function("f", None, Some("s"))).unwrap();
+    let before = state.clone();
+    assert_eq!(state.apply(3, put_record(FUNCTIONS, b"f", Some(1), None)), Err(Refusal::Changed));
+    assert!(state.has_used_open_records());
+    assert_eq!(format_of(&state), 5);
+    assert!(changed_records(&before, &state).is_empty());
+    assert_eq!(refused(&mut state, put_record("users", b"u", Some(1), None)), Refusal::Changed);
+}
+
 /// The log of a cluster may have entries of both kinds: they were written before and after its last
 /// member was upgraded.
 #[test]
