@@ -6,9 +6,9 @@ use super::features::Feature;
 use super::member_node::{Inner, MemberNode};
 use super::questions::question::{Answer, Question};
 use super::ring_change::closing::{while_empty, who_is_not_empty};
-use crate::metadata::command;
+use crate::metadata::{command, is_function};
 use futures_util::future::join_all;
-use ombak_kv::buckets::FUNCTIONS;
+use ombak_kv::buckets::RecordName;
 use ombak_kv::{PropertyAuthority, ProposedChange, RecordChange, Undecided};
 use ombak_metadata::state::Metadata;
 use ombak_runtime::{Runtime, within};
@@ -75,7 +75,7 @@ impl Inner {
     /// that cannot be reached learns of it later: the change is decided nevertheless.
     async fn decide_properties(self: &Arc<Self>, change: ProposedChange) -> Result<(), ClusterError> {
         let knows_records = match &change.change {
-            RecordChange::Open(name, _) => self.check_namespace(&name.namespace)?,
+            RecordChange::Open(name, _) => self.check_namespace(name)?,
             RecordChange::Type(..) | RecordChange::Bucket(..) => false,
         };
         let moves = change.moves.clone();
@@ -104,14 +104,14 @@ impl Inner {
 
     /// Checks that all members understand the records of a namespace. Returns whether they know the
     /// command that changes records of all namespaces. Functions have a command that is older.
-    fn check_namespace(&self, namespace: &str) -> Result<bool, ClusterError> {
+    fn check_namespace(&self, name: &RecordName) -> Result<bool, ClusterError> {
         let (metadata, nobody) = (self.metadata_node().metadata(), BTreeSet::new());
-        for feature in Feature::ALL.into_iter().filter(|feature| feature.namespace == Some(namespace)) {
+        for feature in Feature::ALL.into_iter().filter(|feature| feature.namespace == Some(&*name.namespace)) {
             self.check_all_can(feature, &metadata, &nobody)?;
         }
         match self.can_all(Feature::OPEN_RECORDS, &metadata) {
             Some(true) => Ok(true),
-            _ if namespace == FUNCTIONS => Ok(false),
+            _ if is_function(name) => Ok(false),
             _ => self.check_all_can(Feature::OPEN_RECORDS, &metadata, &nobody).map(|()| true),
         }
     }

@@ -11,6 +11,6 @@ mod records;
 mod service;
 mod transport;
 
-pub(crate) use records::{all_records, changed, command, taken_over};
+pub(crate) use records::{all_records, changed, command, is_function, taken_over};
 pub(crate) use service::{Acquaintance, AcquaintanceCell, METADATA, MetadataSlot};
 pub(crate) use transport::{PeerTransport, question};

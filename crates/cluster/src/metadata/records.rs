@@ -95,6 +95,11 @@ pub(crate) fn command(proposed: ProposedChange, knows_records: bool) -> Option<C
     Some(if named.is_empty() { command } else { Command::WithFunctions { named, command: Box::new(command) } })
 }
 
+/// Whether a command that versions without open records know changes the record.
+pub(crate) fn is_function(name: &RecordName) -> bool {
+    function_of(name).is_some()
+}
+
 /// The name of the function that a record is. It is text, as long as only this version and earlier
 /// ones have checked it.
 fn function_of(name: &RecordName) -> Option<Arc<str>> {
@@ -173,6 +178,14 @@ mod tests {
         let deletion = Command::DeleteUnnamed { name: "k".into(), expected: 7 };
         assert_eq!(command(unless_named.clone(), false), Some(deletion.clone()));
         assert_eq!(command(unless_named, true), Some(deletion));
+    }
+
+    /// Such a record is changed with the newer command alone, as those of other namespaces are.
+    #[test]
+    fn what_has_no_name_that_is_text_is_no_function() {
+        assert!(is_function(&RecordName::new(FUNCTIONS, b"f")));
+        assert!(!is_function(&RecordName::new(FUNCTIONS, b"\xff")));
+        assert!(!is_function(&RecordName::new("users", b"f")));
     }
 
     /// One entry of the log has a maximum length.
