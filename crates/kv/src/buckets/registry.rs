@@ -361,7 +361,11 @@ impl BucketRegistry {
                 Ok(None) => return Ok(()),
                 // The caller may know more than this node, because another node has told it.
                 Err(
-                    PropsError::NoType | PropsError::NotActive | PropsError::NoFunction | PropsError::FunctionExists,
+                    PropsError::NoType
+                    | PropsError::NotActive
+                    | PropsError::NoFunction
+                    | PropsError::FunctionExists
+                    | PropsError::Refused(_),
                 ) if !is_up_to_date => {
                     authority.catch_up();
                     is_up_to_date = true;

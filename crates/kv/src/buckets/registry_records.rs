@@ -33,8 +33,10 @@ impl BucketRegistry {
     }
 
     /// Changes a record. `edit` gets the present one. It is called again if another node was
-    /// faster, and its error ends the change. The value is checked before it is proposed. When this
-    /// returns, every member that can be reached has the change. Blocks: not for network threads.
+    /// faster, and once more if it answers [`PropsError::Refused`] while this node may be behind
+    /// the others. Otherwise its error ends the change. The value is checked before it is proposed.
+    /// When this returns, every member that can be reached has the change. Blocks: not for network
+    /// threads.
     pub fn change_record(
         &self,
         namespace: &str,

@@ -188,6 +188,28 @@ fn an_edit_that_another_node_overtakes_is_made_again_from_what_that_one_decided(
     assert_eq!(words.told(), listed(&registry));
 }
 
+/// The caller may have learned from another node that the record is gone.
+#[test]
+fn an_edit_that_refuses_what_is_outdated_is_made_again_from_what_is_decided() {
+    let dir = tempfile::tempdir().unwrap();
+    let (registry, _) = open(dir.path());
+    let registry = Arc::new(registry);
+    let (first, proposed) = (Mutex::default(), Mutex::default());
+    let authority = Arc::new(Overtaken { registry: registry.clone(), first, proposed });
+    registry.follow(authority.clone(), vec![change("k", Some("a"), 7)]);
+    let create = || {
+        registry.change_record("words", b"k", |present| match present {
+            None => Ok(RecordEdit::Set("b".into())),
+            Some(_) => Err(PropsError::Refused("it exists".into())),
+        })
+    };
+    assert_eq!(create(), Err(PropsError::Refused("it exists".into())));
+    *authority.first.lock() = vec![change("k", None, 8)];
+    create().unwrap();
+    let proposed: Vec<_> = authority.proposed.lock().iter().map(|it| (it.expected, it.change.clone())).collect();
+    assert_eq!(proposed, [(None, change("k", Some("b"), 0))]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
