@@ -1,7 +1,8 @@
 //! Finds the path of administration that serves a request.
 //!
 //! A module appears here once, with the list of its paths. The first path that matches serves the
-//! request.
+//! request. Each path states the permission that it needs, and [`super::guard`] decides whether the
+//! caller has it.
 
 use super::path::AdminPath;
 use super::{backup, cluster, functions, live_config, node, restored_keys, top, types, unreadable_keys};

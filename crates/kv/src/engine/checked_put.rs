@@ -1,5 +1,10 @@
 //! What is settled about a write before its write call: which nodes it goes to, how many must store
 //! it, and what is stored.
+//!
+//! A put to a bucket that has a kind of its own is told apart here ([`Engine::check_put`]).
+//! [`Route::of`] chooses the coordinator by the properties of the bucket. After that the hooks of
+//! the node say which [`ValueKind`] serves the bucket. Such a put becomes an operation on the
+//! stored value, which `Locked` applies under the key's lock.
 
 use super::conditional::Expectation;
 use super::engine::Engine;

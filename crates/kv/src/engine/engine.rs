@@ -108,7 +108,7 @@ impl Engine {
         let buckets = open_buckets(&config)?;
         // Each start issues events under a new actor. No file can prove that the disk was not set
         // back to an earlier state, in which the events of a later run are missing
-        // (docs/design/replication.md §7.1).
+        // (docs/design/replication.md §7).
         let runtime = &config.runtime;
         let is_reused = is_broken(BrokenRule::EachRunHasItsOwnActor);
         let actor = if is_reused { xxh3_64(config.node_name.as_bytes()) } else { random_u64(runtime)? };

@@ -1,4 +1,5 @@
-//! How the requests of a bucket are coordinated.
+//! How the requests of a bucket are coordinated. The kind of its values is another question, which
+//! `engine/checked_put.rs` answers.
 
 use crate::requests::{PutCondition, PutOptions};
 use ombak_types::{BucketProps, Error};

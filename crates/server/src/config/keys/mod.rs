@@ -1,5 +1,9 @@
 //! Every key, in the order in which `ombak config example` shows them.
 //!
+//! A key is a [`KeySpec`] in the file of its family. A new family is a file with its `KEYS`, which
+//! [`all`] lists. What reads the value is in `config/settings.rs`, or in the file of a group of
+//! settings beside it. A setting that changes while the node runs is in `node/live_settings.rs`.
+//!
 //! Sources: docs/riak/semantics.md §15 (names and defaults), docs/riak/backends.md §2.8, §3, §4.5,
 //! §5, §6.
 
