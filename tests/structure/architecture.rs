@@ -1,6 +1,6 @@
 //! ARCHITECTURE.md is a map that one reads at once: it has at most [`MAP_BYTES_MAX`] bytes. It
 //! links to every page of docs/architecture. Each page begins with a picture. The paths that the
-//! map and the pages name exist.
+//! map and all documents below docs name exist.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -13,6 +13,9 @@ const MAP_BYTES_MAX: usize = 12_288;
 
 /// The folder of the pages, one for each subsystem.
 const PAGES: &str = "docs/architecture";
+
+/// The folder of all documents but those at the root.
+const DOCUMENTS: &str = "docs";
 
 /// How many lines may stand between the title of a page and its picture.
 const LINES_BEFORE_PICTURE_MAX: usize = 12;
@@ -32,6 +35,21 @@ fn pages() -> Vec<String> {
     pages.sort();
     assert!(!pages.is_empty(), "{PAGES} has no pages");
     pages
+}
+
+/// All documents in or below a folder, as paths from the root of the repository.
+fn documents_below(folder: &str) -> Vec<String> {
+    let mut documents = Vec::new();
+    for entry in fs::read_dir(root().join(folder)).unwrap() {
+        let path = format!("{folder}/{}", entry.unwrap().file_name().into_string().unwrap());
+        if root().join(&path).is_dir() {
+            documents.extend(documents_below(&path));
+        } else if Path::new(&path).extension().is_some_and(|extension| extension == "md") {
+            documents.push(path);
+        }
+    }
+    documents.sort();
+    documents
 }
 
 /// Whether a page begins with a title, and soon after it with a picture, which is a code block.
@@ -84,7 +102,7 @@ fn every_page_begins_with_a_picture() {
 }
 
 #[test]
-fn paths_that_map_and_pages_name_exist() {
+fn paths_that_documents_name_exist() {
     let (root, crates) = (root(), root().join("crates"));
     let (at_root, of_crates) = (folders(&root), folders(&crates));
     // A path that begins with the name of a crate lies below `crates`.
@@ -94,7 +112,7 @@ fn paths_that_map_and_pages_name_exist() {
         () => false,
     };
     let mut missing = Vec::new();
-    for document in std::iter::once(MAP.to_owned()).chain(pages()) {
+    for document in std::iter::once(MAP.to_owned()).chain(documents_below(DOCUMENTS)) {
         let text = read(&document);
         let lost = code_spans(&text).into_iter().filter(|span| is_missing(span));
         missing.extend(lost.map(|span| format!("{document}: {span}")));

@@ -3,6 +3,7 @@
 mod architecture;
 mod crate_edges;
 mod frozen_fixtures;
+mod links;
 mod member_rooms;
 mod module_circles;
 mod module_floors;
