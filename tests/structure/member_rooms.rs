@@ -3,8 +3,8 @@
 //! the rooms.
 //!
 //! It finds the paths that begin with `crate::member::`, which is how a room names another one. It
-//! skips comments and unit tests, and does not see the fields of `Inner`. What is not a room, such as the start of a member, joins the
-//! rooms and may use all of them.
+//! skips comments and unit tests, and does not see the fields of `Inner`. What is not a room, such
+//! as the start of a member, joins the rooms and may use all of them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -5,8 +5,8 @@
 //! property `ttl` applies. A write names it in user metadata, so every interface can set it and
 //! every read returns it: when a client reads, changes and writes a value, the new value gets the
 //! same time to live again. The moment of expiry is part of the object
-//! ([`ombak_types::SiblingMeta::expires_secs`]), so replicas agree on it whenever they receive their
-//! copy.
+//! ([`ombak_types::SiblingMeta::expires_secs`]), so replicas agree on it whenever they receive
+//! their copy.
 //!
 //! An object is absent when all its values have expired. Before that, expired siblings are not
 //! shown, and the next coordinated write drops them. A store hides an absent object from listings
