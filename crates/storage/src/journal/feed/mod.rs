@@ -93,8 +93,10 @@ impl<P: JournalPolicy> Core<P> {
             Ok(place) => place,
             Err(why) => return Ok(ChangesSince::Lost(why)),
         };
-        let mut removed = match removed {
-            _ if !query.with_removals || !self.has_unrecorded_removals() => VecDeque::new(),
+        // The store may have had a limit of age when the cursor was made.
+        let has_counted = place.run != now.run() && place.removals > 0;
+        let removed = match removed {
+            _ if !query.with_removals || !(self.has_unrecorded_removals() || has_counted) => VecDeque::new(),
             _ if place.run != now.run() => return Ok(ChangesSince::Lost(CursorLost::RunEnded)),
             Some((removed, _)) => removed,
             None => return Ok(ChangesSince::Lost(CursorLost::RemovalsForgotten)),

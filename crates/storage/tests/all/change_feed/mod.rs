@@ -242,6 +242,24 @@ fn versions_that_a_store_forgets_by_their_age_come_as_removals() {
     }
 }
 
+/// The journal does not show what the store forgot while it had a limit of age.
+#[test]
+fn a_limit_of_age_that_is_taken_away_does_not_hide_what_was_forgotten() {
+    let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+    let store = open(Kind::Forgetting, &fs, dir.path());
+    store.retain_removals(Some(0)).unwrap();
+    put(&*store, b"k", b"value").unwrap();
+    let mut consumer = Consumer::default();
+    consumer.catch_up(&*store, 10);
+    maintain(&*store, NOW_SECS + 1000);
+    store.close().unwrap();
+    drop(store);
+    let store = open(Kind::Bitcask, &fs, dir.path());
+    store.retain_removals(Some(0)).unwrap();
+    assert_eq!(consumer.catch_up(&*store, 10), Some(CursorLost::RunEnded));
+    assert_eq!(consumer.known, fold(&*store));
+}
+
 #[test]
 fn a_consumer_goes_on_after_a_restart_if_the_journal_lasts() {
     for kind in Kind::ALL {
