@@ -95,7 +95,7 @@ impl<P: JournalPolicy> Core<P> {
         };
         // The store may have had a limit of age when the cursor was made.
         let has_counted = place.run != now.run() && place.removals > 0;
-        let removed = match removed {
+        let forgotten = match removed {
             _ if !query.with_removals || !(self.has_unrecorded_removals() || has_counted) => VecDeque::new(),
             _ if place.run != now.run() => return Ok(ChangesSince::Lost(CursorLost::RunEnded)),
             Some((removed, _)) => removed,
@@ -106,21 +106,23 @@ impl<P: JournalPolicy> Core<P> {
         }
         let secs_max = self.shared.config.snapshot_secs_max;
         let snapshot = JournalSnapshot::begin(self.clone(), secs_max)?;
-        // A key that is there was put again, and the walk has it or an earlier one had.
-        for gone in std::mem::take(&mut removed) {
+        let files = if Self::has_lasting_journal() { self.files_with_changes(&without, place.seq) } else { Vec::new() };
+        // What follows may read the disk for each removal. Background work goes on meanwhile.
+        drop(background);
+        let mut removed = VecDeque::new();
+        for gone in forgotten {
+            // A key that is there was put again, and the walk has it or an earlier one had.
             if entry_in(&snapshot, &gone.key)?.is_none() {
                 removed.push_back(gone);
             }
         }
         let end = now.place(last_removal);
         let changes: Box<dyn crate::feed::Changes> = if Self::has_lasting_journal() {
-            let files = self.files_with_changes(&without, place.seq);
             Box::new(JournalChanges::new(snapshot, files, (place, end), removed, query.detail))
         } else {
             let end = FeedCursor::of_store(end);
             Box::new(IndexChanges::new(Box::new(snapshot), query.from.clone(), end, removed, query.detail))
         };
-        drop(background);
         if query.reach == Reach::Durable {
             // The snapshot may have later appends, which must not be handed out before they are
             // durable either.
