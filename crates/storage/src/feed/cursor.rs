@@ -94,9 +94,12 @@ impl PlaceNow {
         if place.store_id != 0 && place.store_id != self.identity.store_id {
             return Err(CursorLost::OtherStore);
         }
-        // A run that ended between the cursor's and this one may have begun without what the
-        // consumer had seen, and have used the same numbers again.
-        let was_lost_between = self.identity.lost_writes_boot.is_some_and(|boot| place.run < boot && boot < self.run());
+        // A run between the cursor's and this one may have begun without what the consumer had
+        // seen, and have used the same numbers again. Only the last run with a loss is known: if it
+        // is this one, an earlier one may have had a loss, too.
+        let may_hide_another = |boot: u64| boot < self.run() || place.run + 1 < boot;
+        let was_lost_between =
+            self.identity.lost_writes_boot.is_some_and(|boot| place.run < boot && may_hide_another(boot));
         let is_beyond = place.seq > if place.run == self.run() { self.last_seq } else { self.opened_seq };
         if place.run > self.run() || was_lost_between || is_beyond {
             return Err(CursorLost::LostTail);
