@@ -45,13 +45,12 @@ pub(super) struct Batch {
 pub(super) struct Fold {
     engine: Arc<Engine>,
     pub(super) partition: Arc<Partition>,
-    snapshot: Box<dyn Snapshot>,
+    /// None: the change feed of the store has shown that there is nothing to find.
+    snapshot: Option<Box<dyn Snapshot>>,
     which: Which,
     since_seq: u64,
     /// Entries that were found and did not fit into the last batch.
     found: VecDeque<FoldEntry>,
-    /// Whether the change feed of the store has shown that there is nothing to find.
-    is_over: bool,
 }
 
 /// Whether a key of a partition is to be found.
@@ -76,19 +75,20 @@ impl Fold {
     pub(super) fn begin(engine: &Arc<Engine>, partition: u32, which: Which, since_seq: u64) -> Result<Self, Error> {
         let partition = engine.partitions().find(partition)?;
         partition.await_writers();
-        let snapshot = partition.snapshot()?;
         let since_seq = since_seq.max(partition.set_aside_to());
         // A walk visits every entry of the index. The feed has only what was appended since then.
         let is_over = since_seq > 0
             && has_change_after(&**partition.store(), since_seq, wants(engine, partition.number(), &which))
                 == Some(false);
+        // The look had a view of its own. Both at once would take two of the few that a store has.
+        let snapshot = if is_over { None } else { Some(partition.snapshot()?) };
         let found = VecDeque::new();
-        Ok(Self { engine: engine.clone(), partition, snapshot, which, since_seq, found, is_over })
+        Ok(Self { engine: engine.clone(), partition, snapshot, which, since_seq, found })
     }
 
     /// The next batch; `None` at the end. Blocks.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, Error> {
-        if self.found.is_empty() && !self.is_over {
+        if self.found.is_empty() {
             self.found = self.visit()?.into();
         }
         if self.found.is_empty() {
@@ -109,9 +109,10 @@ impl Fold {
     }
 
     fn visit(&mut self) -> Result<Vec<FoldEntry>, Error> {
+        let Some(snapshot) = &mut self.snapshot else { return Ok(Vec::new()) };
         let is_of_class = wants(&self.engine, self.partition.number(), &self.which);
         let scope = Scope { class: Some(&is_of_class), since_seq: self.since_seq, ..Scope::KEPT };
-        Ok(self.snapshot.next(&scope, Detail::Keys, COMPARE_KEYS_MAX)?)
+        Ok(snapshot.next(&scope, Detail::Keys, COMPARE_KEYS_MAX)?)
     }
 
     /// Adds the present version of a key.
