@@ -9,7 +9,7 @@
 //! such a run came in between, it may have dropped tombstones.
 
 use crate::error::{StorageError, io_error};
-use crate::fs::{FileSystem, replace_file};
+use crate::fs::{FileSystem, is_media_error, replace_file};
 use crate::journal::format::le_at;
 use crate::journal::small_file::{Frame, read_small_file};
 use parking_lot::Mutex;
@@ -47,7 +47,11 @@ impl Retention {
         has_file: bool,
     ) -> Result<Self, StorageError> {
         let path = dir.join(NAME);
-        let found = if has_file { read_small_file(&*fs, &path)? } else { None };
+        let found = match has_file.then(|| read_small_file(&*fs, &path)) {
+            // The store itself does not need the file, so its start does not fail.
+            Some(Err(StorageError::Io { source, .. })) if is_media_error(&source) => None,
+            found => found.transpose()?.flatten(),
+        };
         let recorded = found.map(|bytes| decode(&bytes, &path)).transpose()?.flatten();
         let floor = match recorded {
             Some((floor, last_boot)) if last_boot + 1 >= boot => floor,
@@ -180,6 +184,10 @@ mod tests {
             assert_eq!(open(&fs, 2, 9).floor(), 9, "bit {bit}");
             fs.flip_bit(&path, bit).unwrap();
         }
+        fs.set_media_errors(u64::MAX);
+        assert_eq!(open(&fs, 2, 9).floor(), 9, "the disk does not give it back");
+        fs.set_media_errors(0);
+        assert_eq!(open(&fs, 2, 9).floor(), 0);
     }
 
     /// Bytes as version 1 writes them.
