@@ -1,6 +1,7 @@
 //! One consumer, and how far it is in each partition.
 
 use super::cursor_file::CursorFile;
+use super::pause::Pause;
 use crate::hooks::ChangeConsumer;
 use crate::partition::Partition;
 use ombak_storage::{
@@ -18,9 +19,6 @@ const BYTES_MAX: u64 = 4 << 20;
 /// The most steps in one partition before others have their turn.
 const STEPS_MAX: usize = 16;
 
-/// How many rounds a partition waits after a failure.
-const PAUSE_ROUNDS: u32 = 25;
-
 /// What a consumer reads in a partition.
 enum Reading {
     /// The changes after its place.
@@ -34,8 +32,8 @@ pub(super) struct Follower {
     consumer: Arc<dyn ChangeConsumer>,
     cursors: CursorFile,
     readings: BTreeMap<u32, Reading>,
-    /// The partitions in which something failed, and how many rounds each still waits.
-    pauses: BTreeMap<u32, u32>,
+    /// The partitions in which something failed since the consumer was last up to date there.
+    pauses: BTreeMap<u32, Pause>,
 }
 
 impl Follower {
@@ -52,8 +50,7 @@ impl Follower {
     /// again from its place some rounds later. A version that cannot be read holds it up until it
     /// is repaired.
     pub(super) fn follow(&mut self, partition: &Partition) {
-        if let Some(rounds) = self.pauses.get_mut(&partition.number()).filter(|rounds| **rounds > 0) {
-            *rounds -= 1;
+        if self.pauses.get_mut(&partition.number()).is_some_and(Pause::lasts) {
             return;
         }
         let mut steps = 0;
@@ -63,9 +60,13 @@ impl Follower {
                 ended => break ended,
             }
         };
+        if let Ok(false) = followed {
+            self.pauses.remove(&partition.number());
+        }
         if let Err(error) = followed {
             self.readings.remove(&partition.number());
-            self.pauses.insert(partition.number(), PAUSE_ROUNDS);
+            let pause = Pause::after(self.pauses.get(&partition.number()));
+            self.pauses.insert(partition.number(), pause);
             if !matches!(error, Error::Stopping) {
                 let (consumer, partition) = (self.consumer.name(), partition.number());
                 warn!(consumer, partition, %error, "a consumer could not follow the changes; this is tried again");
