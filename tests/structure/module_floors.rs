@@ -43,9 +43,9 @@ const CRATES: &[Floors] = &[Floors {
         // What a replica is asked, and how an engine is configured.
         &["replica"],
         &["config"],
-        // One key of one store.
-        &["feed"],
+        // One key of one store, and who follows the changes of all.
         &["partition"],
+        &["feed"],
         // What requests need to know of copies elsewhere.
         &["reaping"],
         &["transfer"],

@@ -46,8 +46,8 @@ pub(super) struct Namespace {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct OpenRecords {
     pub namespaces: OrdMap<Arc<str>, Namespace>,
-    /// The index of a command that only versions with open records understand: the last one that took
-    /// effect, or the first one that was refused before any did; 0: the log has had none.
+    /// The index of a command that only versions with open records understand: the last one that
+    /// took effect, or the first one that was refused before any did; 0: the log has had none.
     pub used: u64,
 }
 

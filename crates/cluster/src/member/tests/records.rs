@@ -175,9 +175,9 @@ async fn records_are_set_when_all_members_know_them_and_functions_before() {
     register(&nodes[0], TWO).await.unwrap();
     assert!(nodes[0].metadata().has_used_open_records());
     let source = |node: &MemberNode| node.kv().buckets().function("f").map(|function| function.source.to_string());
-    assert!(nodes.iter().all(|node| source(node).as_deref() == Some(TWO)));
+    until("both know the new source", || nodes.iter().all(|node| source(node).as_deref() == Some(TWO))).await;
     set(&nodes[0], "u", "one").await.unwrap();
-    assert_eq!(value(&nodes[1], "u").as_deref(), Some("one"), "it is kept where the namespace is not known");
+    until("it is kept where the namespace is not known", || value(&nodes[1], "u").as_deref() == Some("one")).await;
 
     let third = of_before(Place::durable(3)).start().await;
     let refused = third.join(nodes[0].node().listens_on()).await.unwrap_err().to_string();
