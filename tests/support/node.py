@@ -4,6 +4,7 @@ stopped at the end.
 The replay of the recordings and the suites of the official clients use it to talk to the real
 program. Ports are found free and released before the node binds them. So a start is tried again if
 another process took one of them."""
+import errno
 import itertools
 import json
 import os
@@ -78,7 +79,10 @@ def free_ports(count, address="127.0.0.1"):
                 sockets.append(s)
                 try:
                     s.bind((address, number))
-                except OSError:
+                except OSError as error:
+                    # Any other error would come again with each number.
+                    if error.errno != errno.EADDRINUSE:
+                        raise
                     continue
                 port = s.getsockname()[1]
                 if port not in _ports_given:
