@@ -47,6 +47,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-runtime",
         ],
     ),
+    ("ombak-repair", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-runtime", "ombak-kv"]),
     (
         "ombak-jobs",
         &[
@@ -75,6 +76,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-metadata",
             "ombak-failure-detection",
             "ombak-kv",
+            "ombak-repair",
             "ombak-mapreduce",
             "ombak-functions",
             "ombak-jobs",
@@ -82,7 +84,16 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
     (
         "ombak-datatypes",
-        &["ombak-types", "ombak-ring", "ombak-crdt", "ombak-storage", "ombak-stats", "ombak-runtime", "ombak-kv"],
+        &[
+            "ombak-types",
+            "ombak-ring",
+            "ombak-crdt",
+            "ombak-storage",
+            "ombak-stats",
+            "ombak-runtime",
+            "ombak-kv",
+            "ombak-repair",
+        ],
     ),
     (
         "ombak-hooks",
@@ -109,6 +120,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-monitoring",
             "ombak-runtime",
             "ombak-kv",
+            "ombak-repair",
             "ombak-mapreduce",
             "ombak-jobs",
             "ombak-datatypes",
@@ -128,6 +140,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-runtime",
             "ombak-tls",
             "ombak-kv",
+            "ombak-repair",
             "ombak-script",
             "ombak-functions",
             "ombak-hooks",
@@ -155,6 +168,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-datatypes",
             "ombak-cluster",
             "ombak-kv",
+            "ombak-repair",
         ],
     ),
     ("ombak-structure", &[]),

@@ -53,8 +53,9 @@ const CRATES: &[Floors] = &[Floors {
         &["engine"],
         // What works over the engine.
         &["coverage", "listing", "query"],
-        &["repair"],
         &["interface"],
+        // Faces for other crates.
+        &["admin", "repair_host"],
         &["fuzzing"],
     ],
 }];

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that the simulator runs.
-const CRATES: &[&str] = &["storage", "node-files", "kv", "peer", "cluster", "failure-detection", "metadata"];
+const CRATES: &[&str] = &["storage", "node-files", "kv", "repair", "peer", "cluster", "failure-detection", "metadata"];
 
 /// Files that the simulator does not run, and the three that are the edge to the machine.
 const EXCEPT: &[&str] = &[

@@ -3,7 +3,7 @@
 
 use crate::Feature;
 use crate::services::registry;
-use ombak_kv::CoverageQuestion;
+use ombak_kv::replica::CoverageQuestion;
 use std::collections::BTreeSet;
 
 /// The node knows changes of the ring by steps (docs/design/ring-changes.md): the entries of the

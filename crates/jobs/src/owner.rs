@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use job_course::JobCourse;
 use keys::{Found, KeySource};
-use ombak_kv::EndedJob;
+use ombak_kv::admin::EndedJob;
 use ombak_mapreduce::{Attempt, Failure, Inputs, Job, JobRun, Order, Phase, PhaseFailure, RunLimits, Source, Values};
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_types::etf::Term;

@@ -1,8 +1,9 @@
 //! Rules that a test breaks on purpose, to see that the simulator finds out.
 //!
-//! The switch exists only with the feature `deliberate-faults`, which the simulator alone enables,
-//! and in the tests of this crate. Without it, [`is_broken`] is the constant `false`. The numbers
-//! are those of the table at the end of docs/design/replication.md.
+//! The switch exists only with the feature `deliberate-faults`, which the simulator and the tests
+//! of `ombak-repair` enable, and in the tests of this crate. Without it, [`is_broken`] is the
+//! constant `false`. The rules of `ombak-repair` are in this list, too, so that there is one list.
+//! The numbers are those of the table at the end of docs/design/replication.md.
 
 #[cfg(any(test, feature = "deliberate-faults"))]
 use ombak_ring::Ring;
@@ -16,7 +17,6 @@ use std::sync::Arc;
 
 /// A rule that can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(not(feature = "deliberate-faults"), allow(unreachable_pub, reason = "public only for the simulator"))]
 pub enum BrokenRule {
     /// 1: a node gives back the copies of each class in which it is no primary, also if it is a
     /// primary of other classes of the partition.
@@ -24,10 +24,6 @@ pub enum BrokenRule {
     /// 2: the "not found" of a replica that may lack something counts.
     FillingReplicasProveNoAbsence,
     /// A store that lost what was not synced is noticed, also if its machine ran on (§1).
-    #[cfg_attr(
-        not(feature = "deliberate-faults"),
-        allow(dead_code, reason = "the simulator breaks it when it opens the stores")
-    )]
     LostTailsAreNoticed,
     /// What a filling node has stored since it was compared with a primary is owed to that primary
     /// (§1).
@@ -46,10 +42,6 @@ pub enum BrokenRule {
     /// 4: the sets of a home change as a whole. Where this is broken, from the first flip on a node
     /// finds the replicas of each home in a ring in which each slot has the owner that its own home
     /// has in force.
-    #[cfg_attr(
-        not(any(test, feature = "deliberate-faults")),
-        allow(dead_code, reason = "the code that breaks it exists for the simulator alone")
-    )]
     HomesMoveAsAWhole,
     /// A member says that it has proved a home only when it has (§3).
     FlipsNeedProofs,
@@ -153,23 +145,21 @@ mod switch {
     }
 
     /// Whether a rule is broken in what this thread runs.
-    #[cfg_attr(not(feature = "deliberate-faults"), allow(unreachable_pub))]
     pub fn is_broken(rule: BrokenRule) -> bool {
         BROKEN.get() == Some(rule)
     }
 }
 
 #[cfg(all(test, not(feature = "deliberate-faults")))]
-#[allow(unused_imports, reason = "the tests of rounds of reaping use it")]
 pub(crate) use switch::break_rule;
-#[cfg(all(test, not(feature = "deliberate-faults")))]
-pub(crate) use switch::is_broken;
 #[cfg(feature = "deliberate-faults")]
-pub use switch::{break_rule, is_broken};
+pub use switch::break_rule;
+#[cfg(any(test, feature = "deliberate-faults"))]
+pub use switch::is_broken;
 
 /// Whether a rule is broken on purpose.
 #[cfg(not(any(test, feature = "deliberate-faults")))]
-pub(crate) const fn is_broken(_rule: BrokenRule) -> bool {
+pub const fn is_broken(_rule: BrokenRule) -> bool {
     false
 }
 

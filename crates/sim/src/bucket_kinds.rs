@@ -1,6 +1,7 @@
 //! The bucket types of a run.
 
-use ombak_kv::{BucketRegistry, PropsError};
+use ombak_kv::BucketRegistry;
+use ombak_kv::buckets::PropsError;
 use ombak_types::{Bucket, PropMap};
 
 /// A bucket type, as far as its properties matter to the oracle.

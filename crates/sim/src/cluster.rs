@@ -14,6 +14,7 @@ use crate::world::{HostId, World};
 use ombak_cluster::{Detection, MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts, Seeds};
 use ombak_kv::{BrokenRule, DeleteMode, Kv, KvConfig, head_terms, is_broken};
 use ombak_peer::handshake::Secret;
+use ombak_repair::Repair;
 use ombak_ring::placement::{Decision, Placement, Step};
 use ombak_ring::{KeyHash, Ring};
 use ombak_storage::fs::sim::Loss;
@@ -291,7 +292,7 @@ impl Cluster {
         let read_repairs =
             kv.stats().spirals().iter().find(|(name, _)| *name == "read_repairs").map_or(0, |(_, s)| s.total());
         self.repairs.read_repairs += read_repairs;
-        self.repairs.pushed_keys += kv.pushed().0;
+        self.repairs.pushed_keys += Repair::of(kv).pushed().0;
         if let Some(member) = &node.member {
             self.repairs.forwarded += member.node().replica_counts().puts_forwarded;
         }

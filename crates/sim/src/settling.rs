@@ -6,6 +6,7 @@ use crate::cluster::Cluster;
 use crate::oracle::{Key, Oracle, Violation};
 use crate::world::{HostId, OUTSIDE};
 use ombak_kv::{ClassId, GetOptions, Kv};
+use ombak_repair::Repair;
 use ombak_runtime::{Runtime, RuntimeExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -177,11 +178,11 @@ impl Waiting {
 /// What each node still has to bring to where it belongs, for nodes that have something.
 fn unsettled(cluster: &Cluster, waiting: &Waiting) -> Vec<String> {
     let running = cluster.nodes.iter().filter_map(|node| Some((node.host, node.kv.as_ref()?)));
-    let is_unsettled = |kv: &Kv| !kv.settled().is_settled() || kv.versions_to_reap() > 0;
+    let is_unsettled = |kv: &Kv| !Repair::of(kv).settled().is_settled() || kv.versions_to_reap() > 0;
     let unsettled = running.filter(|(host, kv)| is_unsettled(kv) && !waiting.is_all_of(*host, kv));
     let text = |(host, kv): (HostId, &Kv)| {
         let (marks, filling) = (kv.owed_marks(), kv.filling_classes());
-        let (settled, to_reap) = (kv.settled(), kv.versions_to_reap());
+        let (settled, to_reap) = (Repair::of(kv).settled(), kv.versions_to_reap());
         format!("host {}: {settled:?}, {to_reap} to reap, owed {marks:?}, filling {filling:?}", host.0)
     };
     unsettled.map(text).collect()

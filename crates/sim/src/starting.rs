@@ -8,6 +8,7 @@ use crate::typed::TypedKind;
 use crate::world::HostId;
 use ombak_cluster::MemberNode;
 use ombak_kv::Kv;
+use ombak_repair::Repair;
 use ombak_ring::placement::Placement;
 use ombak_ring::{Ring, RingVersion};
 use ombak_runtime::Runtime;
@@ -126,6 +127,8 @@ fn agree_on_ring(cluster: &Shared, hosts: &[HostId]) -> Result<(), NoStart> {
 fn start_engine(cluster: &mut Cluster, host: HostId) -> Result<(), NoStart> {
     cluster.network.process_began(host);
     let kv = Kv::open(cluster.engine_parts(host)?).map_err(|e| no_start(host, e))?;
+    // From here on the node answers questions about copies.
+    Repair::of(&kv);
     create_kinds(cluster, host, &kv)?;
     let follower = Follower::new(cluster.decided.clone(), host, kv.clone(), cluster.world.runtime(host));
     cluster.wires.attach(host, follower, kv.clone());
@@ -140,7 +143,6 @@ fn enter_ring(cluster: &Cluster, host: HostId) -> Result<(), NoStart> {
     let saved = kv.directory().read_placement::<Placement>().map_err(|e| no_start(host, e))?;
     kv.set_placement(saved.unwrap_or_else(|| (*followed.placement).clone())).map_err(|e| no_start(host, e))?;
     cluster.decided.follows(host, followed);
-    kv.start_transfers();
-    kv.start_reaping();
+    Repair::of(kv).start();
     Ok(())
 }

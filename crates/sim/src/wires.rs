@@ -9,12 +9,12 @@ use crate::oracle::Witness;
 use crate::random::Random;
 use crate::world::{Event, HostId, HostKey, HostRuntime, World};
 use ombak_cluster::{Liveness, RequestOutcome};
-use ombak_kv::{
-    AskRequest, ClassId, Compare, Compared, ConditionalClient, ForwardedPut, Give, Giving, Kv, LocalReplica, Peers,
-    PromiseReply, PromiseRequest, Push, Pushed, PutFailure, PutReply, ReadReply, ReapReply, ReapingClient,
-    RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary, TransferClient,
-    UnreachableNode, Vote, VoteRequest,
+use ombak_kv::replica::{
+    AskRequest, Compare, Compared, ConditionalClient, ForwardedPut, Give, Giving, PromiseReply, PromiseRequest, Push,
+    Pushed, PutFailure, ReadReply, ReapReply, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore,
+    StoreReply, Summarize, Summary, TransferClient, UnreachableNode, Vote, VoteRequest,
 };
+use ombak_kv::{ClassId, Kv, LocalReplica, Peers, PutReply};
 use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, Runtime, RuntimeExt, within};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};

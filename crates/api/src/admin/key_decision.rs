@@ -5,7 +5,7 @@ use crate::access::Permission;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use ombak_kv::{KeyChoice, Kv};
+use ombak_repair::{KeyChoice, Repair};
 use ombak_types::{Bucket, Error};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -63,10 +63,10 @@ pub(super) fn decision<A: DeserializeOwned>(body: &[u8], actions: &str) -> Resul
 /// Runs work that walks over keys.
 pub(super) async fn blocking<T: Send + 'static>(
     ctx: &AdminContext,
-    work: impl FnOnce(&Kv) -> Result<T, Error> + Send + 'static,
+    work: impl FnOnce(&Repair) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, AdminError> {
-    let kv = ctx.kv.clone();
-    let done = tokio::task::spawn_blocking(move || work(&kv)).await;
+    let repair = Repair::of(&ctx.kv);
+    let done = tokio::task::spawn_blocking(move || work(&repair)).await;
     done.map_err(|panic| AdminError::Failed(panic.to_string()))?.map_err(|e| AdminError::Failed(e.to_string()))
 }
 

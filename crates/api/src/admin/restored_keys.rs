@@ -4,7 +4,7 @@ use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, name};
 use super::path::AdminPath;
 use super::{AdminContext, AdminError};
 use crate::http::Part::Word;
-use ombak_kv::{SetAsideReport, SetAsideVersion};
+use ombak_repair::{SetAsideReport, SetAsideVersion};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ enum Action {
 
 /// The keys.
 async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
-    let report = blocking(ctx, |kv| kv.set_aside_report(LISTED_MAX)).await?;
+    let report = blocking(ctx, |repair| repair.set_aside_report(LISTED_MAX)).await?;
     Ok(report_json(&report))
 }
 
@@ -37,9 +37,9 @@ async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
 async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let (action, choice) = decision(body, ACTIONS)?;
     tracing::info!(?action, %choice, "an operator decides about keys that only a restored store has");
-    let decided = blocking(ctx, move |kv| match action {
-        Action::Push => kv.push_set_aside(&choice),
-        Action::Drop => kv.drop_set_aside(&choice),
+    let decided = blocking(ctx, move |repair| match action {
+        Action::Push => repair.push_set_aside(&choice),
+        Action::Drop => repair.drop_set_aside(&choice),
     });
     let decided = decided.await?;
     Ok(match action {
@@ -71,7 +71,7 @@ fn report_json(report: &SetAsideReport) -> Value {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use ombak_kv::KeyChoice;
+    use ombak_repair::KeyChoice;
     use ombak_types::Bucket;
 
     fn decision(body: &[u8]) -> Result<(Action, KeyChoice), AdminError> {

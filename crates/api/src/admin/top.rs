@@ -5,7 +5,7 @@ use super::key_decision::name;
 use super::path::AdminPath;
 use crate::access::Permission;
 use crate::http::Part::Word;
-use ombak_kv::{HotKey, HotReport, LargeObject, Name, TopOfNode};
+use ombak_kv::admin::{HotKey, HotReport, LargeObject, Name, TopOfNode};
 use serde_json::{Value, json};
 
 const SHOW: Permission = Permission::named("ombak_admin.top");

@@ -4,7 +4,7 @@ use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, name};
 use super::path::AdminPath;
 use super::{AdminContext, AdminError};
 use crate::http::Part::Word;
-use ombak_kv::{UnreadableReport, UnreadableVersion};
+use ombak_repair::{UnreadableReport, UnreadableVersion};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ enum Action {
 
 /// The keys.
 async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
-    let report = blocking(ctx, |kv| Ok(kv.unreadable_report(LISTED_MAX))).await?;
+    let report = blocking(ctx, |repair| Ok(repair.unreadable_report(LISTED_MAX))).await?;
     Ok(report_json(&report))
 }
 
@@ -34,7 +34,7 @@ async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
 async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let (Action::Drop, choice) = decision(body, r#""drop""#)?;
     tracing::info!(%choice, "an operator gives up keys that cannot be read");
-    let dropped = blocking(ctx, move |kv| kv.drop_unreadable(&choice)).await?;
+    let dropped = blocking(ctx, move |repair| repair.drop_unreadable(&choice)).await?;
     Ok(json!({ "dropped": dropped }))
 }
 
@@ -55,7 +55,7 @@ fn report_json(report: &UnreadableReport) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_kv::KeyChoice;
+    use ombak_repair::KeyChoice;
     use ombak_types::Bucket;
 
     #[test]

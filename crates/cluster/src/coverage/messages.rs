@@ -20,7 +20,7 @@ use bytes::Bytes;
 use ombak_kv::coverage::{
     BadContent, ContentReader, ContentWriter, CoveragePiece, HOME_DONE, ITEM_PART, LAST_ITEM_PART,
 };
-use ombak_kv::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
+use ombak_kv::replica::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
 use ombak_peer::mux::Body;
 use ombak_ring::RingVersion;
 use ombak_types::time::UnixMicros;

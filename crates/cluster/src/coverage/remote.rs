@@ -7,7 +7,7 @@ use crate::replica::Caller;
 use crate::replica::failure::{error_of, undecodable};
 use crate::wire::Malformed;
 use bytes::Bytes;
-use ombak_kv::{CoverageClient, CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream};
+use ombak_kv::replica::{CoverageClient, CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream};
 use ombak_peer::frame::Priority;
 use ombak_peer::{ItemStream, Lane, Outgoing, RingVersion, StreamPart};
 use ombak_runtime::BoxFuture;

@@ -9,7 +9,7 @@ use super::ring_change::closing::{while_empty, who_is_not_empty};
 use crate::metadata::{command, is_function};
 use futures_util::future::join_all;
 use ombak_kv::buckets::RecordName;
-use ombak_kv::{PropertyAuthority, ProposedChange, RecordChange, Undecided};
+use ombak_kv::buckets::{PropertyAuthority, ProposedChange, RecordChange, Undecided};
 use ombak_metadata::state::Metadata;
 use ombak_runtime::{Runtime, within};
 use ombak_types::NodeId;

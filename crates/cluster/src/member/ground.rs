@@ -26,6 +26,7 @@ use ombak_kv::Kv;
 use ombak_metadata::state::Metadata;
 use ombak_metadata::{LogDirs, MetadataNode, Myself, RaftTransport, Setup};
 use ombak_node_files::NodeFileError;
+use ombak_repair::Repair;
 use ombak_ring::{RingSize, RingVersion};
 use ombak_runtime::{BoxFuture, Published, Runtime, within};
 use ombak_storage::fs::FileSystem;
@@ -87,6 +88,10 @@ impl Drop for Ground {
 impl Ground {
     pub fn kv(&self) -> &Kv {
         self.node.kv()
+    }
+
+    pub fn repair(&self) -> &Repair {
+        self.node.repair()
     }
 
     pub fn id(&self) -> NodeId {

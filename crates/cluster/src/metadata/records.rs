@@ -3,7 +3,7 @@
 
 use crate::Feature;
 use ombak_kv::buckets::{BucketRecord, FUNCTIONS, OpenRecord, RecordName, TypeRecord};
-use ombak_kv::{ProposedChange, RecordChange};
+use ombak_kv::buckets::{ProposedChange, RecordChange};
 use ombak_metadata::state::{
     BucketName, ChangedRecord, Command, Metadata, TakenRecord, TakenType, TypeName, changed_records,
 };

@@ -13,6 +13,7 @@ use ombak_jobs::Jobs;
 use ombak_kv::Kv;
 use ombak_peer::handshake::LocalPeer;
 use ombak_peer::{NodeIdentity, Peers, PeersParts};
+use ombak_repair::Repair;
 use ombak_runtime::{Pool, Runtime, RuntimeExt, within};
 use ombak_stats::ReplicaCounts;
 use ombak_types::NodeId;
@@ -40,6 +41,8 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
 /// open.
 pub struct ClusterNode {
     kv: Kv,
+    /// The work that brings copies back to where they belong.
+    repair: Repair,
     runtime: Arc<dyn Runtime>,
     transport: Peers,
     peers: Arc<ClusterPeers>,
@@ -74,6 +77,8 @@ impl ClusterNode {
         let peers = Arc::new(ClusterPeers::new(parts.liveness.clone()));
         let runtime = parts.kv.runtime.clone();
         let kv = Kv::open(ombak_kv::KvConfig { peers: peers.clone(), ..parts.kv })?;
+        // From here on the node answers questions about copies.
+        let repair = Repair::of(&kv);
         let counters = Arc::new(ReplicaCounters::default());
         let replicas = ReplicaService::new(kv.clone(), runtime.clone(), counters.clone(), parts.replica_calls_max);
         let jobs = Jobs::new(kv.clone(), parts.jobs, peers.clone());
@@ -123,8 +128,7 @@ impl ClusterNode {
             counters: counters.clone(),
             membership: membership.load_full(),
         });
-        kv.start_transfers();
-        kv.start_reaping();
+        repair.start();
         let is_unwatched = Arc::new(AtomicBool::new(false));
         if membership.load().is_some() {
             let watch =
@@ -132,12 +136,17 @@ impl ClusterNode {
             runtime.spawn(Box::pin(waking::watch(watch, is_unwatched.clone())));
         }
         info!(node = kv.node_name(), node_id = %kv.identity().node_id, address = %listens_on, "listening for other nodes");
-        Ok(Self { kv, runtime, transport, peers, jobs, gates, counters, membership, is_unwatched, listens_on })
+        Ok(Self { kv, repair, runtime, transport, peers, jobs, gates, counters, membership, is_unwatched, listens_on })
     }
 
     /// The engine.
     pub const fn kv(&self) -> &Kv {
         &self.kv
+    }
+
+    /// The work that brings copies back to where they belong.
+    pub const fn repair(&self) -> &Repair {
+        &self.repair
     }
 
     /// The MapReduce jobs of this node.

@@ -11,9 +11,9 @@ use crate::replica::{Caller, RemoteReplica};
 use arc_swap::ArcSwap;
 use ombak_failure_detection::{Membership, PeerState};
 use ombak_jobs::{NoPartNodes, PartClient, PartNodes};
-use ombak_kv::{
-    ConditionalClient, CoverageClient, NodeCounter, Peers, ReapingClient, ReplicaClient, TransferClient,
-    UnreachableNode,
+use ombak_kv::Peers;
+use ombak_kv::replica::{
+    ConditionalClient, CoverageClient, NodeCounter, ReapingClient, ReplicaClient, TransferClient, UnreachableNode,
 };
 use ombak_peer::PeerCounts;
 use ombak_ring::ReplicaState;

@@ -7,7 +7,7 @@ use crate::services::{MessageKind, NodeService, Opened, Server, Since, again};
 use crate::wire::{
     ForwardedMessage, decode_forwarded_put, decode_put_reply, encode_error, encode_forwarded_put, encode_put_reply,
 };
-use ombak_kv::{ForwardedPut, PutFailure, ReplicaClient};
+use ombak_kv::replica::{ForwardedPut, PutFailure, ReplicaClient};
 use ombak_peer::{Incoming, Responder};
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@
 
 use crate::liveness::RequestOutcome;
 use crate::wire::decode_error;
-use ombak_kv::PutFailure;
+use ombak_kv::replica::PutFailure;
 use ombak_peer::{PeerError, RefusalCode};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use tracing::debug;

@@ -1,8 +1,8 @@
 //! The replicas of other nodes over the transport: [`RemoteReplica`] asks, and six services answer,
 //! which share a [`ReplicaService`].
 //!
-//! What it is: the way of the engine's questions ([`ombak_kv::ReplicaClient`]) from one node to
-//! another and of the answers back.
+//! What it is: the way of the engine's questions ([`ombak_kv::replica::ReplicaClient`]) from one
+//! node to another and of the answers back.
 //!
 //! What it is not: it tries nothing twice, and it does not choose nodes. The coordinators do.
 //!

@@ -6,7 +6,7 @@ use crate::wire::{
     decode_promise_reply, decode_promise_request, encode_promise_reply, encode_promise_reply_without_placement,
     encode_promise_request,
 };
-use ombak_kv::{ConditionalClient, PromiseRequest};
+use ombak_kv::replica::{ConditionalClient, PromiseRequest};
 use ombak_peer::{Incoming, Responder};
 
 /// Questions of conditional puts before they write.

@@ -6,7 +6,7 @@ use crate::services::{MessageKind, NodeService, Opened, Server, Since, again};
 use crate::wire::{
     decode_read_reply, decode_replica_read, encode_read_reply, encode_read_reply_without_placement, encode_replica_read,
 };
-use ombak_kv::ReplicaRead;
+use ombak_kv::replica::ReplicaRead;
 use ombak_peer::{Incoming, Responder};
 
 /// Reads of one key at a replica.

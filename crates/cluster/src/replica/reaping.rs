@@ -7,7 +7,7 @@ use crate::wire::{
     ReapQuestion, decode_reap_answers, decode_reap_question, decode_votes, encode_reap_answers, encode_reap_question,
     encode_votes,
 };
-use ombak_kv::{AskRequest, ReapReply, ReapingClient, RemoveRequest, Round, Vote, VoteRequest};
+use ombak_kv::replica::{AskRequest, ReapReply, ReapingClient, RemoveRequest, Round, Vote, VoteRequest};
 use ombak_peer::{Incoming, Responder};
 use ombak_runtime::BoxFuture;
 use ombak_types::Error;

@@ -17,10 +17,11 @@ use crate::wire::{
 };
 use bytes::Bytes;
 use ombak_failure_detection::Membership;
-use ombak_kv::{
-    ConditionalClient, ForwardedPut, Kv, PromiseReply, PromiseRequest, PutFailure, PutReply, ReadReply, ReplicaClient,
-    ReplicaRead, ReplicaStore, StoreReply,
+use ombak_kv::replica::{
+    ConditionalClient, ForwardedPut, PromiseReply, PromiseRequest, PutFailure, ReadReply, ReplicaClient, ReplicaRead,
+    ReplicaStore, StoreReply,
 };
+use ombak_kv::{Kv, PutReply};
 use ombak_peer::frame::Priority;
 use ombak_peer::mux::Body;
 use ombak_peer::{Lane, Outgoing, PeerError, Peers, RingVersion};

@@ -7,7 +7,7 @@ use crate::wire::{
     decode_replica_store, decode_store_reply, encode_replica_store, encode_store_reply,
     encode_store_reply_without_placement,
 };
-use ombak_kv::ReplicaStore;
+use ombak_kv::replica::ReplicaStore;
 use ombak_peer::{Incoming, Responder};
 
 /// Stores of one version at a replica.

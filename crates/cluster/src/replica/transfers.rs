@@ -9,7 +9,7 @@ use crate::wire::{
     decode_transfer_question, encode_compared, encode_giving, encode_pushed, encode_summary, encode_transfer_question,
 };
 use bytes::Bytes;
-use ombak_kv::{
+use ombak_kv::replica::{
     Compare, Compared, Give, Giving, Push, Pushed, Summarize, Summary, TRANSFER_ANSWER_MAX, TransferClient,
 };
 use ombak_peer::{Incoming, Responder};

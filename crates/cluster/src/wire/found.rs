@@ -26,7 +26,7 @@ use super::fields::{Field, OPTIONAL_FROM, read_fields};
 use super::reader::{Malformed, Reader};
 use super::writer::Writer;
 use bytes::Bytes;
-use ombak_kv::{NodeCounter, ReadReply, StoreOutcome, StoreReply};
+use ombak_kv::replica::{NodeCounter, ReadReply, StoreOutcome, StoreReply};
 use ombak_peer::mux::Body;
 use ombak_ring::RingVersion;
 use ombak_storage::Stored;

@@ -16,7 +16,9 @@ use super::fields::{Field, no_fields, read_fields};
 use super::reader::{Malformed, Reader};
 use super::writer::Writer;
 use bytes::Bytes;
-use ombak_kv::{AskRequest, NodeCounter, REAP_KEYS_MAX, ReapReply, Reapable, RemoveRequest, Round, Vote, VoteRequest};
+use ombak_kv::replica::{
+    AskRequest, NodeCounter, REAP_KEYS_MAX, ReapReply, Reapable, RemoveRequest, Round, Vote, VoteRequest,
+};
 use ombak_peer::mux::Body;
 use ombak_types::stored_object;
 use ombak_types::time::UnixMicros;

@@ -9,8 +9,8 @@ use super::fields::no_fields;
 use super::reader::{Malformed, Reader};
 use super::writer::Writer;
 use bytes::Bytes;
-use ombak_kv::ReplicaRead;
 use ombak_kv::coordination::get::Ask;
+use ombak_kv::replica::ReplicaRead;
 use ombak_peer::mux::Body;
 
 /// Encodes a read. Its deadline and its ring travel in the header of the transport.

@@ -19,7 +19,7 @@
 //! The fields of a question:
 //! * 1: summarize: the replica syncs its store before it answers. Empty. Nodes of version 1 get it
 //!   never, because their rings do not change.
-//! * 128: push: u64, the checksum of the copies (`ombak_kv::checksum_of`).
+//! * 128: push: u64, the checksum of the copies (`ombak_kv::replica::checksum_of`).
 //!
 //! A clock is in the form of `stored_object::encode_clock`; empty bytes are the empty clock.
 
@@ -30,9 +30,10 @@ use super::reader::{Malformed, Reader};
 use super::replica_store::{decode_replica_store, encode_replica_store};
 use super::writer::Writer;
 use bytes::Bytes;
-use ombak_kv::{
-    COMPARE_KEYS_MAX, ClassId, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum,
-    SUMMARY_RANGES_MAX, StoredVersion, Summarize, Summary,
+use ombak_kv::ClassId;
+use ombak_kv::replica::{
+    COMPARE_KEYS_MAX, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum, SUMMARY_RANGES_MAX,
+    StoredVersion, Summarize, Summary,
 };
 use ombak_peer::mux::Body;
 use ombak_ring::RingVersion;
@@ -348,7 +349,7 @@ pub fn decode_giving(message: &Bytes) -> Result<Giving, Malformed> {
 mod tests {
     use super::*;
     use crate::fuzzing;
-    use ombak_kv::{NodeCounter, ReplicaStore, StoreKind, StoreMode};
+    use ombak_kv::replica::{NodeCounter, ReplicaStore, StoreKind, StoreMode};
     use ombak_types::time::UnixMicros;
     use ombak_types::{Actor, Error, VectorClock};
     use proptest::prelude::*;

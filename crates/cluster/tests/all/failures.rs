@@ -6,10 +6,10 @@ use crate::support::{Cluster, put_request, soon, storage_key, until};
 use bytes::Bytes;
 use ombak_cluster::RequestOutcome;
 use ombak_kv::coordination::get::Ask;
-use ombak_kv::{
-    ForwardedPut, GetOptions, PutFailure, PutOptions, PutRequest, ReadReply, ReplicaRead, ReplicaStore, StoreKind,
-    StoreMode, StoreOutcome, StoreReply,
+use ombak_kv::replica::{
+    ForwardedPut, PutFailure, ReadReply, ReplicaRead, ReplicaStore, StoreKind, StoreMode, StoreOutcome, StoreReply,
 };
+use ombak_kv::{GetOptions, PutOptions, PutRequest};
 use ombak_ring::RingVersion;
 use ombak_types::{Error, Object, Sibling, StoreFailureKind, stored_object};
 use std::time::{Duration, Instant};

@@ -106,7 +106,7 @@ async fn each_question_is_counted_where_it_is_asked_and_where_it_is_served() {
     assert!(outcomes.iter().all(|outcome| *outcome == RequestOutcome::Answered), "{outcomes:?}");
     assert_eq!(outcomes.len() as u64, 1 + stores + counts[through].reads_sent);
     // Statistics see the same numbers.
-    let figures = cluster.node(through).kv().cluster_figures();
+    let figures = cluster.node(through).repair().cluster_figures();
     assert_eq!(figures.replicas, counts[through]);
     let asked = figures.peers.iter().map(|peer| peer.requests).sum::<u64>();
     assert_eq!((figures.peers.len(), asked), (4, 1 + counts[through].reads_sent));

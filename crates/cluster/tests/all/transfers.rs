@@ -13,7 +13,7 @@ async fn a_copy_that_other_primaries_lack_reaches_them() {
     for key in ["a", "b", "c", "d"] {
         until("all primaries have it", || cluster.holders(key).len() == 3).await;
     }
-    until("the nodes are settled", || (0..5).all(|node| cluster.node(node).kv().settled().is_settled())).await;
+    until("the nodes are settled", || (0..5).all(|node| cluster.node(node).repair().settled().is_settled())).await;
     cluster.stop().await;
 }
 

@@ -2,7 +2,8 @@
 
 use crate::support::freezing::{FreezingNetwork, Frost};
 use crate::support::{Cluster, PATIENCE, put_request, soon, storage_key, until, with_r, with_w};
-use ombak_kv::{ForwardedPut, Peers, PutFailure, PutOptions, ReplicaStore, StoreKind, StoreMode};
+use ombak_kv::replica::{ForwardedPut, PutFailure, ReplicaStore, StoreKind, StoreMode};
+use ombak_kv::{Peers, PutOptions};
 use ombak_peer::PeersConfig;
 use ombak_types::{Error, Object, Quorum, Sibling, StoreFailureKind, stored_object};
 use std::sync::atomic::Ordering;

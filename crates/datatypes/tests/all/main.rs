@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod counts;
-#[path = "../../../kv/tests/all/engines/mod.rs"]
+#[path = "../../../repair/tests/all/engines/mod.rs"]
 mod engines;
 mod large_values;
 #[path = "../../../kv/tests/all/support/random.rs"]

@@ -11,7 +11,7 @@ use super::kept::Kept;
 use super::worker::Worker;
 use crate::part::{PartError, PartRequest, PartWork};
 use bytes::Bytes;
-use ombak_kv::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
+use ombak_kv::replica::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
 use ombak_mapreduce::{Failure, Input, KeyFilter, Over};
 use ombak_runtime::pause_if_due;
 use ombak_storage::key_hash;

@@ -3,7 +3,8 @@
 use super::Inner;
 use crate::part::PartError;
 use futures_util::future::{Either, select};
-use ombak_kv::{CoverageClient, CoverageItem, CoverageRequest, GetReply, GetRequest, Kv};
+use ombak_kv::replica::{CoverageClient, CoverageItem, CoverageRequest};
+use ombak_kv::{GetReply, GetRequest, Kv};
 use ombak_types::{Error, StoreFailure};
 use std::pin::pin;
 use std::sync::Arc;

@@ -296,7 +296,7 @@ impl Snapshot {
 
     /// The properties of the bucket of a storage key, whether its type is active or not; `None`
     /// when this node does not know the type.
-    pub(crate) fn props_of_key(&self, key: &[u8]) -> Option<&Arc<BucketProps>> {
+    pub fn props_of_key(&self, key: &[u8]) -> Option<&Arc<BucketProps>> {
         let (bucket_type, name, user_key) = split_storage_key(key).ok()?;
         let prefix = key.get(..key.len() - user_key.len())?;
         if !self.bucket_backends.is_empty() && self.bucket_backends.contains_key(prefix) {

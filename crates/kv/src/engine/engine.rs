@@ -6,6 +6,7 @@ use super::coverage_state::CoverageState;
 use super::forwarded_puts::ForwardedPuts;
 use super::local_replica::LocalReplica;
 use super::placements::{Placements, RequestPlacement};
+use super::repair_answers::AnswersSlot;
 use super::replica_memory::ReplicaMemory;
 use super::request_limiter::{ActiveRequest, NoPart, RequestLimiter};
 use super::sync_queue::SyncQueue;
@@ -76,6 +77,8 @@ pub(crate) struct Engine {
     pub(crate) reaper: Arc<Reaper>,
     /// What does not lie where it belongs.
     pub(crate) transfers: Arc<Transfers>,
+    /// Whoever answers other nodes that compare, push or reap copies.
+    pub(crate) repair_answers: AnswersSlot,
     /// What is known of the removal of tombstones and expired versions in a cluster.
     pub(crate) reaping: ReapingState,
     /// The part of this node in listings and index queries.
@@ -171,6 +174,7 @@ impl Engine {
             fold_pool,
             reaper,
             transfers,
+            repair_answers: AnswersSlot::default(),
             forwarded_puts: ForwardedPuts::default(),
             background,
             identity,
@@ -300,12 +304,6 @@ impl Engine {
             self.reaper.set_alone(true);
         }
         Ok(())
-    }
-
-    /// The version of a home that this node knows. An answer about a class is right for this
-    /// version only; steps of other homes do not touch it.
-    pub(crate) fn home_version(&self, home: u32) -> RingVersion {
-        self.placement().home(home).version()
     }
 
     /// Whether a message that was stamped with this version of a placement is about the home as

@@ -10,7 +10,7 @@ use ombak_types::{BucketProps, Object};
 use std::sync::Arc;
 
 /// The versions of a batch that are left, and those that a disk keeps from being replaced.
-pub(super) type LeftAndFailed = (Vec<(Bytes, u64)>, Vec<(Bytes, u64)>);
+pub type LeftAndFailed = (Vec<(Bytes, u64)>, Vec<(Bytes, u64)>);
 
 impl Engine {
     /// Whether every member takes the time from a tombstone before it removes it, and lets a newer

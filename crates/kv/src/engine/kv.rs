@@ -1,6 +1,7 @@
 //! The handle of an engine.
 
 use super::engine::Engine;
+use super::repair_host::RepairHost;
 use std::sync::Arc;
 
 /// The engine of one node. Cheap to clone: clones share everything.
@@ -11,4 +12,11 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Kv {
     pub(crate) engine: Arc<Engine>,
+}
+
+impl Kv {
+    /// The engine, for the work that brings copies back to where they belong.
+    pub fn repair_host(&self) -> Arc<dyn RepairHost> {
+        self.engine.clone()
+    }
 }

@@ -20,10 +20,10 @@ use tokio::sync::Notify;
 /// A placement for requests. A request that coordinates refers to it until its end, also after its
 /// client was answered. Whoever else needs the placement takes what is in it.
 #[derive(Debug)]
-pub(crate) struct UsedPlacement(Arc<Placement>);
+pub struct UsedPlacement(Arc<Placement>);
 
 /// The placement of one request.
-pub(crate) type RequestPlacement = Arc<UsedPlacement>;
+pub type RequestPlacement = Arc<UsedPlacement>;
 
 /// The placements of a node.
 #[derive(Debug)]

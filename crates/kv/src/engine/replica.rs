@@ -12,7 +12,7 @@ use ombak_storage::Origin;
 use ombak_types::stored_object;
 
 /// What became of a version that another node sent.
-pub(crate) enum Taken {
+pub enum Taken {
     /// It is stored, or a descendant is.
     Stored(Written),
     /// A fence was raised after its sender read it (docs/design/replication.md §6).

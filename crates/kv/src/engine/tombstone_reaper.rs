@@ -119,12 +119,12 @@ impl State {
 
 /// What waits for its removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReaperWaiting {
+pub struct ReaperWaiting {
     /// The number of versions that are known.
-    pub(crate) versions: usize,
+    pub versions: usize,
     /// Whether there are no others: since the start, the last change of the ring, or the last
     /// tombstone without room, all stores were looked through.
-    pub(crate) has_looked: bool,
+    pub has_looked: bool,
 }
 
 /// Removes tombstones and expired versions, each only if it is unchanged.

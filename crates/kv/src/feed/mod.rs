@@ -22,8 +22,6 @@
 mod cursor_file;
 mod feeds;
 mod follower;
-mod look;
 mod pause;
 
 pub(crate) use feeds::Feeds;
-pub(crate) use look::has_change_after;

@@ -1,28 +1,29 @@
 //! What this node answers when another node asks for its replicas.
 //!
-//! The answers come from several rooms: `engine` reads and writes, `repair` compares, takes and
-//! reaps copies, `coverage` lists, and [`Kv`] coordinates puts.
+//! The answers come from several rooms: `engine` reads and writes, `coverage` lists, and [`Kv`]
+//! coordinates puts. Copies are compared, taken and reaped by the [`RepairAnswers`] that the engine
+//! was given. Until it was, such a question is refused, and the other node asks again.
 
 use crate::coverage::LocalAnswer;
-use crate::engine::{Engine, Kv, LocalReplica};
+use crate::engine::{Engine, Kv, LocalReplica, RepairAnswers};
 use crate::replica::{
     AskRequest, Compare, Compared, CoverageClient, CoverageRequest, CoverageStream, ForwardedPut, Give, Giving, Push,
     Pushed, PutFailure, ReadReply, ReapReply, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore,
     StoreReply, Summarize, Summary, TransferClient, Vote, VoteRequest,
 };
 use crate::requests::PutReply;
-use ombak_runtime::{Asker, BoxFuture};
+use ombak_runtime::{Asker, BoxFuture, Waited};
 use ombak_types::Error;
 
 impl LocalReplica {
     /// [`TransferClient::compare`] for another node, which may give up.
     pub fn compare_for(&self, asker: Asker, compare: Compare) -> BoxFuture<'static, Result<Compared, Error>> {
-        self.on_transfer_thread(asker, move |engine| engine.compare(&compare))
+        self.on_transfer_thread(asker, move |engine, answers| answers.compare(engine, &compare))
     }
 
     /// [`TransferClient::push`] for another node, which may give up.
     pub fn push_for(&self, asker: Asker, push: Push) -> BoxFuture<'static, Result<Pushed, Error>> {
-        self.on_transfer_thread(asker, move |engine| engine.push(&push))
+        self.on_transfer_thread(asker, move |engine, answers| answers.push(engine, &push))
     }
 
     /// [`TransferClient::summarize`] for another node, which may give up.
@@ -30,18 +31,19 @@ impl LocalReplica {
         let engine = self.engine.clone();
         Box::pin(async move {
             let transfers = engine.transfers.clone();
-            transfers.walk(asker, move |waited| engine.summarize(&summarize, waited)).await
+            let sums = move |waited: &Waited<'_>| engine.repair_answers.get()?.summarize(&*engine, &summarize, waited);
+            transfers.walk(asker, sums).await
         })
     }
 
     /// [`ReapingClient::vote`] for another node, which may give up.
     pub fn vote_for(&self, asker: Asker, request: VoteRequest) -> BoxFuture<'static, Result<ReapReply<Vote>, Error>> {
-        self.on_disk_thread(asker, move |engine| engine.vote_here(&request))
+        self.on_disk_thread(asker, move |engine, answers| answers.vote(engine, &request))
     }
 
     /// [`ReapingClient::ask`] for another node, which may give up.
     pub fn ask_for(&self, asker: Asker, request: AskRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
-        self.on_disk_thread(asker, move |engine| engine.ask_here(&request))
+        self.on_disk_thread(asker, move |engine, answers| answers.ask(engine, &request))
     }
 
     /// [`ReapingClient::remove`] for another node, which may give up.
@@ -50,29 +52,32 @@ impl LocalReplica {
         asker: Asker,
         request: RemoveRequest,
     ) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
-        self.on_disk_thread(asker, move |engine| engine.remove_here(&request))
+        self.on_disk_thread(asker, move |engine, answers| answers.remove(engine, &request))
     }
 
     /// Answers a question of a round on a thread that waits for the disk.
     fn on_disk_thread<T: Send + 'static>(
         &self,
         asker: Asker,
-        answer: impl FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
+        answer: impl FnOnce(&Engine, &dyn RepairAnswers) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let engine = self.engine.clone();
-        Box::pin(async move { engine.disk_pool.clone().run_for(asker, move |_| answer(&engine)).await? })
+        Box::pin(async move {
+            let pool = engine.disk_pool.clone();
+            pool.run_for(asker, move |_| answer(&engine, engine.repair_answers.get()?)).await?
+        })
     }
 
     /// Answers on a thread that may wait.
     fn on_transfer_thread<T: Send + 'static>(
         &self,
         asker: Asker,
-        answer: impl FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
+        answer: impl FnOnce(&Engine, &dyn RepairAnswers) -> Result<T, Error> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let engine = self.engine.clone();
         Box::pin(async move {
             let transfers = engine.transfers.clone();
-            transfers.answer(asker, move || answer(&engine)).await
+            transfers.answer(asker, move || answer(&engine, engine.repair_answers.get()?)).await
         })
     }
 }
@@ -136,6 +141,6 @@ impl TransferClient for LocalReplica {
 
     fn give(&self, give: Give) -> BoxFuture<'static, Result<Giving, Error>> {
         let engine = self.engine.clone();
-        Box::pin(async move { engine.transfers.give(&engine, &give) })
+        Box::pin(async move { engine.repair_answers.get()?.give(&*engine, &give) })
     }
 }

@@ -2,8 +2,10 @@
 //! of objects, and what this node answers to other nodes.
 //!
 //! What it is not: requests and replies are in `requests`. The work that brings copies back to
-//! where they belong adds its own methods to `Kv` (`repair`).
+//! where they belong is in the crate `ombak-repair`, which gets the engine as a
+//! [`RepairHost`](crate::repair_host::RepairHost).
 
+mod copies;
 mod costs;
 mod emptiness;
 mod hot;

@@ -3,7 +3,6 @@
 
 use crate::buckets::BucketRegistry;
 use crate::engine::{Kv, LocalReplica, NoPart, ReplicaMemoryStatus, check_bucket, check_key};
-use crate::repair::Driver;
 use crate::replica::NodeCounter;
 use crate::requests::PreflistItem;
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::placement::Placement;
 use ombak_ring::{Position, Ring, RingVersion};
 use ombak_runtime::Runtime;
-use ombak_stats::{ClusterFigures, Stats};
+use ombak_stats::Stats;
 use ombak_storage::fs::FileSystem;
 use ombak_storage::{Backend, Status};
 use ombak_types::time::UnixMicros;
@@ -88,18 +87,6 @@ impl Kv {
     /// The statistics of this node.
     pub fn stats(&self) -> &Stats {
         &self.engine.stats
-    }
-
-    /// What this node counts about the other nodes of its cluster, and about its work for them.
-    pub fn cluster_figures(&self) -> ClusterFigures {
-        let engine = &self.engine;
-        let waiting = (engine.reaper.waiting().versions + engine.reaping.due.count()) as u64;
-        ClusterFigures {
-            transfers: self.transfer_figures(),
-            reaping: engine.reaping.due.counts.figures(waiting),
-            coverage: engine.coverage.counts.figures(),
-            ..engine.config.peers.figures()
-        }
     }
 
     /// The identity of this node.
@@ -194,15 +181,6 @@ impl Kv {
     /// The replicas of this node, for requests that other nodes coordinate.
     pub fn local_replica(&self) -> LocalReplica {
         LocalReplica::new(self.engine.clone())
-    }
-
-    /// Starts the rounds that remove tombstones and expired versions in a cluster, once. They run
-    /// beside the requests until the engine is closed. Called where the runtime can spawn tasks.
-    pub fn start_reaping(&self) {
-        if !self.engine.reaping.is_started.swap(true, Ordering::SeqCst) {
-            let driver = Driver::new(self.engine.reaping.due.clone());
-            self.engine.config.runtime.spawn(Box::pin(driver.run(Arc::downgrade(&self.engine))));
-        }
     }
 
     /// Number of tombstones and expired versions whose time has come and that wait for a round.

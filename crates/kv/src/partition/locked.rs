@@ -252,7 +252,7 @@ impl<'a> Locked<'a> {
 
     /// [`Self::reap`] that raises a fence first: from then on copies of the key that were read
     /// before are refused (docs/design/replication.md §6).
-    pub(crate) fn reap_behind_fence(
+    pub fn reap_behind_fence(
         self,
         expected: u64,
         now: UnixMicros,
@@ -267,7 +267,7 @@ impl<'a> Locked<'a> {
 
     /// Stores a version anew that is set aside, because another replica has it, too, or because an
     /// operator wants it. Returns nothing if another version has taken its place. Blocks.
-    pub(crate) fn take_back(self, expected: u64, now: UnixMicros) -> Result<Option<Written>, Failure> {
+    pub fn take_back(self, expected: u64, now: UnixMicros) -> Result<Option<Written>, Failure> {
         let Some(found) = self.set_aside(expected)? else { return Ok(None) };
         let object = self.partition.decode(self.key, &found)?;
         let age_from_secs = age_from_stored(found.stored_secs, now);
@@ -275,7 +275,7 @@ impl<'a> Locked<'a> {
     }
 
     /// Removes a version that is set aside. Returns whether it was still there. Blocks.
-    pub(crate) fn drop_set_aside(self, expected: u64) -> Result<bool, Failure> {
+    pub fn drop_set_aside(self, expected: u64) -> Result<bool, Failure> {
         let is_there = self.set_aside(expected)?.is_some();
         Ok(is_there && self.partition.store().delete_if(self.key, expected)?.is_some())
     }

@@ -29,12 +29,11 @@ pub(crate) use deadline::{BeginOrGiveUp, Deadline};
 pub use event_ids::ActorSource;
 pub(crate) use grow::Added;
 pub use locked::{Locked, Written};
-pub use partition::Partition;
-pub(crate) use partition::is_unreadable;
+pub use partition::{Partition, is_unreadable};
 pub use rules::{MergeRules, WriteRules};
 pub(crate) use snapshots::{SnapshotHolder, Waiting, WaitingHolders};
-pub(crate) use table::PartitionTable;
-pub(crate) use unreadable_keys::KeyPlace;
+pub use table::PartitionTable;
+pub use unreadable_keys::{KeyPlace, UnreadableKeys};
 pub(crate) use write_gate::{WriteGate, WritePass};
 
 use ombak_storage::{ReadMode, StorageError, Stored};

@@ -133,7 +133,7 @@ impl Partition {
 
     /// A snapshot of the store for folds. If the store has too many, queries that wait for their
     /// clients give theirs back.
-    pub(crate) fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+    pub fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         self.snapshot_holders.make(|| self.store.snapshot())
     }
 
@@ -151,7 +151,7 @@ impl Partition {
     }
 
     /// The seq up to which versions are set aside; 0: none is.
-    pub(crate) fn set_aside_to(&self) -> u64 {
+    pub fn set_aside_to(&self) -> u64 {
         self.set_aside_to.load(Ordering::Relaxed)
     }
 
@@ -160,7 +160,7 @@ impl Partition {
     }
 
     /// The version of a key that is set aside, if there is one. Blocks.
-    pub(crate) fn read_set_aside(&self, key: &[u8]) -> Result<Option<Stored>, Failure> {
+    pub fn read_set_aside(&self, key: &[u8]) -> Result<Option<Stored>, Failure> {
         let found = self.store.get_with_expired(key, Access::Blocking.read_mode());
         let found = found.map_err(|e| self.unreadable(key, e))?;
         Ok(found.filter(|found| found.seq <= self.set_aside_to()))
@@ -236,7 +236,7 @@ impl Partition {
 
     /// Waits until everybody who held the lock of a key when this was called has released it. A
     /// snapshot that is taken afterwards has what they wrote. Blocks.
-    pub(crate) fn await_writers(&self) {
+    pub fn await_writers(&self) {
         self.locks.await_holders();
     }
 
@@ -281,7 +281,7 @@ impl Partition {
 
     /// Removes a version that cannot be read, if it is still the one with this digest, which every
     /// primary was proved to hold. Observers are not told what it was. Blocks.
-    pub(crate) fn remove_unread(&self, key: &[u8], proven: u64) -> Result<bool, Failure> {
+    pub fn remove_unread(&self, key: &[u8], proven: u64) -> Result<bool, Failure> {
         let _guard = self.locks.lock(key, Access::Blocking).ok_or(Failure::WouldBlock)?;
         let Some(removed) = self.store.delete_if(key, proven)? else { return Ok(false) };
         self.tell(key, None, None, (removed.seq, Origin::Handoff));
@@ -290,7 +290,7 @@ impl Partition {
 
     /// Removes a version that still cannot be read, because an operator gives it up, if it is the
     /// one with this digest. Observers are not told what it was. Blocks.
-    pub(crate) fn give_up_unreadable(&self, key: &[u8], digest: u64) -> Result<bool, Failure> {
+    pub fn give_up_unreadable(&self, key: &[u8], digest: u64) -> Result<bool, Failure> {
         let _guard = self.locks.lock(key, Access::Blocking).ok_or(Failure::WouldBlock)?;
         let found = self.read(key, Access::Blocking);
         match found.and_then(|found| found.map(|found| self.decode(key, &found)).transpose()) {
@@ -305,7 +305,7 @@ impl Partition {
     }
 
     /// Whether the current version has this digest, as an index tells without reading it. Blocks.
-    pub(crate) fn is_known_to_have(&self, key: &[u8], digest: u64) -> Result<bool, Failure> {
+    pub fn is_known_to_have(&self, key: &[u8], digest: u64) -> Result<bool, Failure> {
         Ok(self.store.known_digest(key)? == Some(digest))
     }
 
@@ -329,7 +329,7 @@ impl Partition {
 
     /// Whether somebody has found that the version of a key cannot be read as a whole. Its head may
     /// be readable nevertheless.
-    pub(crate) fn is_known_as_unreadable(&self, key: &[u8]) -> bool {
+    pub fn is_known_as_unreadable(&self, key: &[u8]) -> bool {
         self.unreadable_keys.contains(self.number, key)
     }
 
@@ -410,6 +410,6 @@ pub(super) fn has_summary(object: &Object) -> bool {
 }
 
 /// Whether something failed because a version cannot be read.
-pub(crate) fn is_unreadable(failure: &Failure) -> bool {
+pub fn is_unreadable(failure: &Failure) -> bool {
     matches!(failure, Failure::Refused(Error::Storage(why)) if why.kind == StoreFailureKind::Unreadable)
 }

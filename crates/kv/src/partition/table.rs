@@ -19,7 +19,7 @@ use tracing::{error, info};
 /// A request keeps the partition that it found until it ends. When the partition is closed
 /// meanwhile, its store refuses further writes of the request; what the store acknowledged before
 /// is durable.
-pub(crate) struct PartitionTable {
+pub struct PartitionTable {
     slots: Box<[ArcSwapOption<Partition>]>,
     backend: Arc<dyn BackendFactory>,
     actors: Arc<ActorSource>,
@@ -63,7 +63,7 @@ impl PartitionTable {
     }
 
     /// The keys that wait for a repair.
-    pub(crate) fn unreadable_keys(&self) -> &Arc<UnreadableKeys> {
+    pub fn unreadable_keys(&self) -> &Arc<UnreadableKeys> {
         &self.unreadable_keys
     }
 
@@ -78,18 +78,18 @@ impl PartitionTable {
     }
 
     /// A partition, if it is open.
-    pub(crate) fn get(&self, number: u32) -> Option<Arc<Partition>> {
+    pub fn get(&self, number: u32) -> Option<Arc<Partition>> {
         self.slots.get(number as usize)?.load_full()
     }
 
     /// A partition, or the failure of a request that needs it.
-    pub(crate) fn find(&self, number: u32) -> Result<Arc<Partition>, StoreFailure> {
+    pub fn find(&self, number: u32) -> Result<Arc<Partition>, StoreFailure> {
         let closed = || format!("partition {number} is not open on this node");
         self.get(number).ok_or_else(|| StoreFailure::new(StoreFailureKind::Closed, closed()))
     }
 
     /// The partitions that are open at this moment, in the order of their numbers.
-    pub(crate) fn all_open(&self) -> impl Iterator<Item = Arc<Partition>> + '_ {
+    pub fn all_open(&self) -> impl Iterator<Item = Arc<Partition>> + '_ {
         self.slots.iter().filter_map(ArcSwapOption::load_full)
     }
 

@@ -19,7 +19,7 @@ impl Locked<'_> {
 
     /// Takes the time from the tombstone that the key holds, if it is exactly the version with this
     /// digest and has a time. The fence comes first, as before a removal. Blocks.
-    pub(crate) fn take_time(
+    pub fn take_time(
         self,
         expected: u64,
         now: UnixMicros,

@@ -18,7 +18,7 @@ const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// A partition and a storage key.
-pub(crate) type KeyPlace = (u32, Bytes);
+pub type KeyPlace = (u32, Bytes);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
@@ -29,7 +29,7 @@ struct Waiting {
 
 /// The keys that wait for a repair.
 #[derive(Debug, Default)]
-pub(crate) struct UnreadableKeys {
+pub struct UnreadableKeys {
     keys: Mutex<BTreeMap<KeyPlace, Waiting>>,
     /// How many keys were repaired since the start.
     repaired: AtomicU64,
@@ -51,38 +51,38 @@ impl UnreadableKeys {
     }
 
     /// Some keys whose repair may begin.
-    pub(crate) fn due(&self, now: Instant, count_max: usize) -> Vec<KeyPlace> {
+    pub fn due(&self, now: Instant, count_max: usize) -> Vec<KeyPlace> {
         let keys = self.keys.lock();
         let is_due = |waiting: &Waiting| waiting.not_before.is_none_or(|at| at <= now);
         keys.iter().filter(|(_, waiting)| is_due(waiting)).map(|(place, _)| place.clone()).take(count_max).collect()
     }
 
     /// All keys, with the number of repairs that have failed.
-    pub(crate) fn list(&self) -> Vec<(KeyPlace, u32)> {
+    pub fn list(&self) -> Vec<(KeyPlace, u32)> {
         self.keys.lock().iter().map(|(place, waiting)| (place.clone(), waiting.failures)).collect()
     }
 
     /// An operator has given up the version of a key.
-    pub(crate) fn forget(&self, place: &KeyPlace) {
+    pub fn forget(&self, place: &KeyPlace) {
         self.keys.lock().remove(place);
     }
 
     /// Every repair may begin: a node has come up, or the ring has changed.
-    pub(crate) fn try_all_again(&self) {
+    pub fn try_all_again(&self) {
         for waiting in self.keys.lock().values_mut() {
             (waiting.failures, waiting.not_before) = (0, None);
         }
     }
 
     /// The key can be read again, or is gone.
-    pub(crate) fn repaired(&self, place: &KeyPlace) {
+    pub fn repaired(&self, place: &KeyPlace) {
         if self.keys.lock().remove(place).is_some() {
             self.repaired.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// The repair has failed. It is tried again after a pause, which doubles.
-    pub(crate) fn failed(&self, place: &KeyPlace, now: Instant) {
+    pub fn failed(&self, place: &KeyPlace, now: Instant) {
         let mut keys = self.keys.lock();
         let Some(waiting) = keys.get_mut(place) else { return };
         let pause = (RETRY_MIN * (1 << waiting.failures.min(16))).min(RETRY_MAX);
@@ -90,12 +90,12 @@ impl UnreadableKeys {
     }
 
     /// How many keys wait.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.keys.lock().len()
     }
 
     /// How many keys were repaired since the start.
-    pub(crate) fn repaired_count(&self) -> u64 {
+    pub fn repaired_count(&self) -> u64 {
         self.repaired.load(Ordering::Relaxed)
     }
 }

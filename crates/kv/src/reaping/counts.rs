@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Numbers that only rise.
 #[derive(Debug, Default)]
-pub(crate) struct ReapingCounts {
+pub struct ReapingCounts {
     removed: AtomicU64,
     rounds: AtomicU64,
     rounds_failed: AtomicU64,
@@ -13,12 +13,12 @@ pub(crate) struct ReapingCounts {
 
 impl ReapingCounts {
     /// Versions were removed from a store of this node.
-    pub(crate) fn removed(&self, versions: u64) {
+    pub fn removed(&self, versions: u64) {
         self.removed.fetch_add(versions, Relaxed);
     }
 
     /// A round that this node has driven has ended.
-    pub(crate) fn round_ended(&self, is_complete: bool) {
+    pub fn round_ended(&self, is_complete: bool) {
         self.rounds.fetch_add(1, Relaxed);
         if !is_complete {
             self.rounds_failed.fetch_add(1, Relaxed);

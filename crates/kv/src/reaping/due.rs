@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// A class: a home partition, and the n_val of its buckets.
-pub(crate) type Class = (u32, u32);
+pub type Class = (u32, u32);
 
 /// Maximum number of versions that wait. What finds no room, a later sweep finds again.
 const WAITING_MAX: usize = 100_000;
@@ -37,7 +37,7 @@ pub(crate) struct Due {
 
 /// How a round has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// Nothing of its batch is left.
     Done,
     /// Some versions of its batch stay: a primary lacks them or has something else, another member
@@ -66,14 +66,14 @@ struct Waiting {
 }
 
 /// The tombstones and expired versions that wait for a round.
-pub(crate) struct DueVersions {
+pub struct DueVersions {
     buckets: Arc<BucketRegistry>,
     runtime: Arc<dyn Runtime>,
     classes: Mutex<BTreeMap<Class, Waiting>>,
     /// What is counted.
-    pub(crate) counts: ReapingCounts,
+    pub counts: ReapingCounts,
     /// Wakes the driver.
-    pub(crate) work: Notify,
+    pub work: Notify,
 }
 
 impl DueVersions {
@@ -83,7 +83,7 @@ impl DueVersions {
     }
 
     /// Takes a version whose time has come. Returns false if there is no room for it now.
-    pub(crate) fn offer(&self, partition: u32, key: &[u8], digest: u64) -> bool {
+    pub fn offer(&self, partition: u32, key: &[u8], digest: u64) -> bool {
         let key = Bytes::copy_from_slice(key);
         let Ok((bucket, _)) = decode_storage_key(&key) else { return true };
         // A bucket whose type is not known here yet: a later sweep finds the key again.
@@ -114,7 +114,7 @@ impl DueVersions {
     }
 
     /// The classes whose next round may begin.
-    pub(crate) fn ready(&self, now: Instant) -> Vec<Class> {
+    pub fn ready(&self, now: Instant) -> Vec<Class> {
         let classes = self.classes.lock();
         let is_ready = |waiting: &Waiting| waiting.pause_until.is_none_or(|until| until <= now);
         let ready = classes.iter().filter(|(_, waiting)| !waiting.versions.is_empty() && is_ready(waiting));
@@ -123,13 +123,7 @@ impl DueVersions {
 
     /// The next versions of a class that are due since `since_max` at the latest, in the order of
     /// their keys, within the limits of one round.
-    pub(crate) fn batch(
-        &self,
-        class: Class,
-        since_max: Instant,
-        keys_max: usize,
-        bytes_max: usize,
-    ) -> Vec<(Bytes, u64)> {
+    pub fn batch(&self, class: Class, since_max: Instant, keys_max: usize, bytes_max: usize) -> Vec<(Bytes, u64)> {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return Vec::new() };
         let from = waiting.taken_to.take().map_or(Bound::Unbounded, Bound::Excluded);
@@ -148,7 +142,7 @@ impl DueVersions {
     }
 
     /// Forgets versions: they are removed, or are not what is to be removed any more.
-    pub(crate) fn forget(&self, class: Class, versions: &[(Bytes, u64)]) {
+    pub fn forget(&self, class: Class, versions: &[(Bytes, u64)]) {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };
         for (key, digest) in versions {
@@ -169,7 +163,7 @@ impl DueVersions {
 
     /// Notes what the primaries have voted: which versions some of them lack, or have something
     /// else in place of, and which all of them have.
-    pub(crate) fn voted(&self, class: Class, lacked: &[Bytes], agreed: &[Bytes]) {
+    pub fn voted(&self, class: Class, lacked: &[Bytes], agreed: &[Bytes]) {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };
         for key in agreed {
@@ -181,7 +175,7 @@ impl DueVersions {
     }
 
     /// Forgets a class: this node is none of its primaries.
-    pub(crate) fn forget_class(&self, class: Class) {
+    pub fn forget_class(&self, class: Class) {
         self.classes.lock().remove(&class);
     }
 
@@ -192,7 +186,7 @@ impl DueVersions {
 
     /// Notes how a round has ended. A pause follows a round that came to nothing, and a sweep after
     /// which something stays. While rounds or sweeps end so, the pauses grow.
-    pub(crate) fn ended(&self, class: Class, ending: Ending) {
+    pub fn ended(&self, class: Class, ending: Ending) {
         let mut classes = self.classes.lock();
         let Some(waiting) = classes.get_mut(&class) else { return };
         waiting.some_stay |= ending == Ending::SomeStay;
@@ -211,19 +205,19 @@ impl DueVersions {
     }
 
     /// Lets every class try at once: a member has come up, or the ring has changed.
-    pub(crate) fn try_again(&self) {
+    pub fn try_again(&self) {
         let mut classes = self.classes.lock();
         classes.values_mut().for_each(|waiting| (waiting.failures, waiting.pause_until) = (0, None));
     }
 
     /// Number of versions that wait.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.classes.lock().values().map(|waiting| waiting.versions.len()).sum()
     }
 
     /// Number of those that a primary lacks, or has something else in place of, as far as a round
     /// has found.
-    pub(crate) fn lacked_count(&self) -> usize {
+    pub fn lacked_count(&self) -> usize {
         self.classes.lock().values().map(|waiting| waiting.lacked.len()).sum()
     }
 }

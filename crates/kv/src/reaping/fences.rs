@@ -21,7 +21,7 @@ type Class = (u32, u32);
 /// Invariant: a copy whose sender noted this node's counter before a fence was raised is refused
 /// after that. The caller checks under the key's lock, and holds the lock until the copy is stored.
 #[derive(Debug)]
-pub(crate) struct Fences {
+pub struct Fences {
     boot: u64,
     counter: AtomicU64,
     classes: RwLock<BTreeMap<Class, u64>>,
@@ -36,19 +36,19 @@ impl Fences {
     }
 
     /// The counter at this moment.
-    pub(crate) fn counter(&self) -> NodeCounter {
+    pub fn counter(&self) -> NodeCounter {
         NodeCounter { boot: self.boot, counter: self.counter.load(Ordering::SeqCst) }
     }
 
     /// Refuses from now on the copies of a class that were read before.
-    pub(crate) fn raise_for_class(&self, partition: u32, n_val: u32) {
+    pub fn raise_for_class(&self, partition: u32, n_val: u32) {
         let mut classes = self.classes.write();
         let raised = self.next();
         classes.insert((partition, n_val), raised);
     }
 
     /// Refuses from now on the copies of a key that were read before. Called under the key's lock.
-    pub(crate) fn raise_for_key(&self, partition: u32, key: &[u8]) {
+    pub fn raise_for_key(&self, partition: u32, key: &[u8]) {
         let keys = self.keys.get_or_init(|| (0..KEY_FENCES).map(|_| AtomicU64::new(0)).collect());
         let raised = self.next();
         keys[place(partition, key)].fetch_max(raised, Ordering::SeqCst);

@@ -31,7 +31,7 @@ struct Saved {
 }
 
 /// The floor of each partition, in memory and on the disk.
-pub(crate) struct Floors {
+pub struct Floors {
     fs: Arc<dyn FileSystem>,
     path: PathBuf,
     floors_us: Box<[AtomicU64]>,
@@ -55,7 +55,7 @@ impl Floors {
     }
 
     /// Raises the floor of a partition durably. Blocks.
-    pub(crate) fn raise(&self, partition: u32, to: UnixMicros) -> io::Result<()> {
+    pub fn raise(&self, partition: u32, to: UnixMicros) -> io::Result<()> {
         if self.of(partition) >= to {
             return Ok(());
         }

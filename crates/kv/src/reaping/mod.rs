@@ -2,8 +2,8 @@
 //! (docs/design/replication.md §6).
 //!
 //! What it is: the versions that wait for a round, the fences that refuse copies which were read
-//! too early, the floors of time that coordinators keep to, and what is counted. `repair/rounds`
-//! drives the rounds and answers them.
+//! too early, the floors of time that coordinators keep to, and what is counted. The crate
+//! `ombak-repair` drives the rounds and answers them.
 //!
 //! What it is not: it does not decide when a tombstone's time has come
 //! (`engine/tombstone_reaper.rs`), and asks no other node.
@@ -19,8 +19,9 @@ mod floors;
 mod state;
 mod takes_times;
 
-pub(crate) use due::{Class, DueVersions, Ending};
-pub(crate) use fences::Fences;
-pub(crate) use floors::Floors;
-pub(crate) use state::ReapingState;
+pub use counts::ReapingCounts;
+pub use due::{Class, DueVersions, Ending};
+pub use fences::Fences;
+pub use floors::Floors;
+pub use state::ReapingState;
 pub(crate) use takes_times::TakesTimes;

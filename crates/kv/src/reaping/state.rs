@@ -4,22 +4,19 @@ use super::{DueVersions, Fences, Floors, TakesTimes};
 use crate::config::KvConfig;
 use crate::replica::KnownCounters;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// All that a node knows of the removal of tombstones and expired versions.
-pub(crate) struct ReapingState {
+pub struct ReapingState {
     /// What this node refuses because it was read too early.
-    pub(crate) fences: Fences,
+    pub fences: Fences,
     /// The counters of fences of the peers.
-    pub(crate) counters: KnownCounters,
+    pub counters: KnownCounters,
     /// Tombstones and expired versions that wait for a round.
-    pub(crate) due: Arc<DueVersions>,
+    pub due: Arc<DueVersions>,
     /// The floors of time of buckets without siblings.
-    pub(crate) floors: Floors,
+    pub floors: Floors,
     /// Whether tombstones lose their time before they are removed.
     pub(crate) takes_times: TakesTimes,
-    /// Whether the rounds were started.
-    pub(crate) is_started: AtomicBool,
 }
 
 impl ReapingState {
@@ -31,7 +28,6 @@ impl ReapingState {
             due,
             floors,
             takes_times: TakesTimes::new(config.hooks.reaping_gate.is_some()),
-            is_started: AtomicBool::new(false),
         }
     }
 }

@@ -20,15 +20,16 @@ pub struct NodeCounter {
 /// Every answer tells a counter, and nearly none tells a new one. So readers take no lock, and a
 /// writer replaces the whole map.
 #[derive(Debug, Default)]
-pub(crate) struct KnownCounters(ArcSwap<BTreeMap<NodeId, NodeCounter>>);
+pub struct KnownCounters(ArcSwap<BTreeMap<NodeId, NodeCounter>>);
 
 impl KnownCounters {
-    pub(crate) fn of(&self, node: NodeId) -> Option<NodeCounter> {
+    /// The newest counter that a node has told.
+    pub fn of(&self, node: NodeId) -> Option<NodeCounter> {
         self.0.load().get(&node).copied()
     }
 
     /// Notes what a node has told. An older counter, which came late, changes nothing.
-    pub(crate) fn note(&self, node: NodeId, told: NodeCounter) {
+    pub fn note(&self, node: NodeId, told: NodeCounter) {
         if self.of(node).is_some_and(|known| known >= told) {
             return;
         }

@@ -27,8 +27,7 @@ pub use client::{
 };
 pub use conditional::{ConditionalClient, PromiseReply, PromiseRequest};
 pub use content::{BadContent, ContentReader, ContentWriter};
-pub(crate) use counters::KnownCounters;
-pub use counters::NodeCounter;
+pub use counters::{KnownCounters, NodeCounter};
 pub use coverage::{CoverageClient, CoverageHome, CoverageItem, CoverageRequest, CoverageStream};
 pub use peers::{NoPeers, Peers, UnreachableNode};
 pub use piece::CoveragePiece;

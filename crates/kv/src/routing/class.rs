@@ -14,11 +14,11 @@ pub(crate) const fn class_of_bucket(props: &BucketProps) -> Option<u32> {
 
 /// The n of the class of a storage key. `None`: the key is in no class, as far as is known here,
 /// because this node does not know the type of its bucket, or because of [`class_of_bucket`].
-pub(crate) fn class_of_key(buckets: &Snapshot, key: &[u8]) -> Option<u32> {
+pub fn class_of_key(buckets: &Snapshot, key: &[u8]) -> Option<u32> {
     buckets.props_of_key(key).and_then(|props| class_of_bucket(props))
 }
 
 /// Whether a storage key of a home partition is in its class with this n.
-pub(crate) fn is_of_class(buckets: &Snapshot, key: &[u8], n: u32) -> bool {
+pub fn is_of_class(buckets: &Snapshot, key: &[u8], n: u32) -> bool {
     class_of_key(buckets, key) == Some(n)
 }

@@ -178,12 +178,7 @@ impl Transfers {
     ///
     /// No other placement gets in force meanwhile: the marks that it brings are needed in it, and
     /// may be needless in the one before. `others` are the members that own nothing.
-    pub(crate) fn forget_needless_marks(
-        &self,
-        present: &Placement,
-        here: NodeId,
-        others: impl FnOnce() -> Vec<NodeId>,
-    ) {
+    pub fn forget_needless_marks(&self, present: &Placement, here: NodeId, others: impl FnOnce() -> Vec<NodeId>) {
         if is_of_one_ring(present) {
             return;
         }

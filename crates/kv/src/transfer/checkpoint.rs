@@ -117,7 +117,7 @@ impl Transfers {
 
     /// Owes to all peers what came after the last checkpoint before an unclean end. `ns` are the
     /// n_vals in use.
-    pub(crate) fn owe_after_unclean_end(&self, placement: &Placement, here: NodeId, ns: &BTreeSet<u32>) {
+    pub fn owe_after_unclean_end(&self, placement: &Placement, here: NodeId, ns: &BTreeSet<u32>) {
         let unclean = std::mem::take(&mut self.checkpoint.state.lock().unclean);
         for (partition, checkpoint) in unclean {
             for n in ns {
@@ -135,7 +135,7 @@ impl Transfers {
     }
 
     /// Makes a step of a checkpoint, if it is time. The node is in a cluster.
-    pub(crate) async fn continue_checkpoint(self: &Arc<Self>, partitions: &Arc<PartitionTable>) {
+    pub async fn continue_checkpoint(self: &Arc<Self>, partitions: &Arc<PartitionTable>) {
         let now = self.runtime.now();
         let due = {
             let mut state = self.checkpoint.state.lock();
@@ -277,7 +277,7 @@ impl Transfers {
 
     /// Makes the classes of a partition filling, durably. Returns false if that could not be saved.
     /// Blocks.
-    pub(crate) fn set_filling(&self, partitions: &PartitionTable, partition: u32, reason: FillReason) -> bool {
+    pub fn set_filling(&self, partitions: &PartitionTable, partition: u32, reason: FillReason) -> bool {
         self.classes.set_filling(partition, reason);
         self.save_filling(partitions)
     }

@@ -82,10 +82,11 @@ impl KnownStore {
 /// The classes of a partition that are not full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Filling {
-    pub(crate) reason: FillReason,
+pub struct Filling {
+    /// Why they are not.
+    pub reason: FillReason,
     /// The n of the classes that have become full again.
-    pub(crate) full: BTreeSet<u32>,
+    pub full: BTreeSet<u32>,
 }
 
 #[derive(Default)]
@@ -104,7 +105,7 @@ struct State {
 }
 
 /// The classes of all partitions of this node.
-pub(crate) struct Classes {
+pub struct Classes {
     places: Box<[Place]>,
     /// Rises with each change.
     changes: AtomicU64,
@@ -116,20 +117,20 @@ impl Classes {
     }
 
     /// Whether a class is full.
-    pub(crate) fn is_full(&self, partition: u32, n: u32) -> bool {
+    pub fn is_full(&self, partition: u32, n: u32) -> bool {
         let is_joining = self.is_joining(partition, n) && !is_broken(BrokenRule::JoiningClassesAreNotFull);
         !is_joining && self.would_be_full(partition, n)
     }
 
     /// Whether a class is full, or would be if it joined now.
-    pub(crate) fn would_be_full(&self, partition: u32, n: u32) -> bool {
+    pub fn would_be_full(&self, partition: u32, n: u32) -> bool {
         let Some(place) = self.places.get(partition as usize) else { return false };
         !place.is_filling.load(Ordering::SeqCst)
             || place.state.lock().filling.as_ref().is_none_or(|filling| filling.full.contains(&n))
     }
 
     /// Whether a class is to be here when its home has changed.
-    pub(crate) fn is_joining(&self, partition: u32, n: u32) -> bool {
+    pub fn is_joining(&self, partition: u32, n: u32) -> bool {
         let place = self.places.get(partition as usize);
         place.is_some_and(|place| Span::from_bits(place.joining.load(Ordering::SeqCst)).includes(n))
     }
@@ -188,13 +189,13 @@ impl Classes {
     }
 
     /// The number of losses that a partition has had: a comparison that begins now covers these.
-    pub(crate) fn losses(&self, partition: u32) -> u64 {
+    pub fn losses(&self, partition: u32) -> u64 {
         self.places.get(partition as usize).map_or(0, |place| place.state.lock().losses)
     }
 
     /// Makes a class full, because it was compared with every other primary. A loss that came after
     /// the first `losses` needs another comparison; then this returns false.
-    pub(crate) fn became_full(&self, class: ClassId, losses: u64) -> bool {
+    pub fn became_full(&self, class: ClassId, losses: u64) -> bool {
         let Some(place) = self.places.get(class.partition as usize) else { return false };
         let mut state = place.state.lock();
         if state.losses != losses {
@@ -208,7 +209,7 @@ impl Classes {
     }
 
     /// Why a partition is filling, and which of its classes are full nevertheless.
-    pub(crate) fn filling(&self, partition: u32) -> Option<Filling> {
+    pub fn filling(&self, partition: u32) -> Option<Filling> {
         let place = self.places.get(partition as usize)?;
         if !place.is_filling.load(Ordering::SeqCst) {
             return None;

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The n of copies whose bucket type this node does not know yet. No bucket has it.
-pub(crate) const UNKNOWN_N: u32 = 0;
+pub const UNKNOWN_N: u32 = 0;
 
 /// The classes of a home of which this node has become a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ struct Place {
 
 /// A copy that is being stored for other nodes. When this is dropped, the difference that the write
 /// made is counted: a version that replaces another one counts once.
-pub(crate) struct ForeignCopy<'a> {
+pub struct ForeignCopy<'a> {
     foreign: &'a ForeignData,
     class: ClassId,
     partition: &'a Partition,
@@ -116,10 +116,10 @@ fn bytes_of(partition: &Partition, key: &[u8]) -> Option<u64> {
 }
 
 /// What a fold over a partition began with.
-pub(crate) struct FoldBegin(BTreeMap<u32, Counts>);
+pub struct FoldBegin(BTreeMap<u32, Counts>);
 
 /// The foreign data of all partitions of this node.
-pub(crate) struct ForeignData {
+pub struct ForeignData {
     places: Box<[Place]>,
     /// The bytes of all foreign copies, about.
     bytes: AtomicU64,
@@ -184,7 +184,7 @@ impl ForeignData {
     }
 
     /// Whether this node is no primary of a class.
-    pub(crate) fn is_foreign(&self, class: ClassId) -> bool {
+    pub fn is_foreign(&self, class: ClassId) -> bool {
         let place = self.places.get(class.partition as usize);
         place.is_some_and(|place| is_foreign_at(place.rank.load(Ordering::Relaxed), class.n))
     }
@@ -240,14 +240,14 @@ impl ForeignData {
     }
 
     /// Whether no fold over a partition has ended since the start or since the ring changed.
-    pub(crate) fn is_unknown(&self, partition: u32) -> bool {
+    pub fn is_unknown(&self, partition: u32) -> bool {
         self.places.get(partition as usize).is_some_and(|place| place.is_unknown.load(Ordering::SeqCst))
     }
 
     /// Whether it is known that this node holds no copy of a class of which it is no primary. A
     /// caller that has raised a fence first, and gets true, needs not look at keys
     /// (docs/design/replication.md §6).
-    pub(crate) fn holds_nothing(&self, class: ClassId) -> bool {
+    pub fn holds_nothing(&self, class: ClassId) -> bool {
         let Some(place) = self.places.get(class.partition as usize) else { return true };
         if place.is_unknown.load(Ordering::SeqCst) {
             return false;
@@ -269,13 +269,13 @@ impl ForeignData {
 
     /// Begins a fold. After this the caller waits until every lock of the partition was free once,
     /// and takes its snapshot then.
-    pub(crate) fn begin_fold(&self, partition: u32) -> FoldBegin {
+    pub fn begin_fold(&self, partition: u32) -> FoldBegin {
         FoldBegin(self.places.get(partition as usize).map(|place| place.classes.lock().clone()).unwrap_or_default())
     }
 
     /// Notes what is held at the snapshot of a fold, which has just been taken. A copy that was
     /// being stored when the fold began is in the snapshot, and must not count twice.
-    pub(crate) fn note_held(&self, partition: u32, begin: &mut FoldBegin) {
+    pub fn note_held(&self, partition: u32, begin: &mut FoldBegin) {
         let Some(place) = self.places.get(partition as usize) else { return };
         for (n, counts) in &*place.classes.lock() {
             begin.0.entry(*n).or_default().held = counts.held;
@@ -285,7 +285,7 @@ impl ForeignData {
     /// Ends a fold over the foreign copies of a partition. By n, it has left some of the copies
     /// that it visited, and removed the others. With `is_whole` it has visited everything, and
     /// otherwise only what was new.
-    pub(crate) fn end_fold(
+    pub fn end_fold(
         &self,
         partition: u32,
         begin: &FoldBegin,
@@ -323,14 +323,14 @@ impl ForeignData {
 
     /// Notes that a fold over all of a partition, which has ended, has found everything proved at
     /// all primaries in this version of the home, or that it has not.
-    pub(crate) fn note_given(&self, partition: u32, begin: &FoldBegin, home_version: Option<RingVersion>) {
+    pub fn note_given(&self, partition: u32, begin: &FoldBegin, home_version: Option<RingVersion>) {
         let Some(place) = self.places.get(partition as usize) else { return };
         let begun = begin.0.values().map(|counts| counts.begun).sum();
         *place.given.lock() = home_version.map(|version| (version, begun));
     }
 
     /// Whether nothing is here that was not proved at all primaries of a home with this version.
-    pub(crate) fn is_given(&self, partition: u32, home_version: RingVersion) -> bool {
+    pub fn is_given(&self, partition: u32, home_version: RingVersion) -> bool {
         let given = self.places.get(partition as usize).and_then(|place| *place.given.lock());
         given == Some((home_version, self.begun(partition))) && !self.is_unknown(partition)
     }
@@ -341,7 +341,7 @@ impl ForeignData {
     }
 
     /// The foreign copies of a partition, about.
-    pub(crate) fn amount_of(&self, partition: u32) -> Amount {
+    pub fn amount_of(&self, partition: u32) -> Amount {
         let mut amount = Amount::default();
         if let Some(place) = self.places.get(partition as usize) {
             place.classes.lock().values().for_each(|counts| amount += counts.held);
@@ -350,7 +350,7 @@ impl ForeignData {
     }
 
     /// The foreign copies of a partition, about, by n.
-    pub(crate) fn amounts_of(&self, partition: u32) -> BTreeMap<u32, Amount> {
+    pub fn amounts_of(&self, partition: u32) -> BTreeMap<u32, Amount> {
         let place = self.places.get(partition as usize);
         place.map_or_else(BTreeMap::new, |place| {
             place.classes.lock().iter().map(|(n, counts)| (*n, counts.held)).collect()
@@ -358,12 +358,12 @@ impl ForeignData {
     }
 
     /// The partitions that may hold foreign copies.
-    pub(crate) fn partitions(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn partitions(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.places).filter(|(_, place)| place.may_have.load(Ordering::SeqCst)).map(|(number, _)| number)
     }
 
     /// The number of copies that were begun in a partition since the start.
-    pub(crate) fn begun(&self, partition: u32) -> u64 {
+    pub fn begun(&self, partition: u32) -> u64 {
         let place = self.places.get(partition as usize);
         place.map_or(0, |place| place.classes.lock().values().map(|counts| counts.begun).sum())
     }

@@ -1,15 +1,19 @@
 //! What this node knows of copies that do not lie where they belong, and of classes that are not
 //! full (docs/design/replication.md §1, 2, 4).
 //!
-//! What it is: the state behind the work of `repair`, as far as requests need it, or change it.
-//! `foreign` counts what this node holds for others. `owed` knows which peers missed writes.
-//! `classes` knows which replicas may lack something. `set_aside` keeps what restored stores held
-//! out of everything. `roles` and `change` know which classes this node gets and gives while the
-//! ring changes, `proofs` and `orders` how far the work on that is, and `checkpoint` saves what
-//! must outlive the process.
+//! What it is: the state behind the work of the crate `ombak-repair`, as far as requests and
+//! changes of the placement need it, or change it. `foreign` counts what this node holds for
+//! others: each copy that is stored is counted. `owed` knows which peers missed writes: each put
+//! notes them. `classes` knows which replicas may lack something: each read that finds nothing
+//! asks. `set_aside` keeps what restored stores held out of everything. `roles` and `change` know
+//! which classes this node gets and gives while the ring changes. `proofs` knows how far the proofs
+//! of homes are, because adopting a placement depends on it. `checkpoint` saves what must outlive
+//! the process. The threads that answer other nodes are here, because they end before the stores
+//! close.
 //!
-//! What it is not: it asks no other node, and moves no copy. It decides nothing about quorums and
-//! reaps nothing.
+//! What it is not: it asks no other node, moves no copy, and starts no work. It decides nothing
+//! about quorums and reaps nothing. What only the work needs (orders, limits, progress) is in
+//! `ombak-repair`, which this crate does not know.
 //!
 //! Invariants:
 //! * Everything goes by class, never by partition alone.
@@ -19,54 +23,33 @@
 mod change;
 mod checkpoint;
 mod classes;
-mod counts;
 mod foreign;
-mod key_choice;
-mod orders;
 mod owed;
-mod progress;
 mod proofs;
-mod ranges;
 mod roles;
 mod set_aside;
 mod state_file;
-mod throttle;
 
-pub use classes::FillReason;
-pub use foreign::Amount;
-pub(crate) use foreign::UNKNOWN_N;
-pub use key_choice::KeyChoice;
-pub(crate) use orders::Comparisons;
-pub(crate) use owed::AwaitedReplicas;
-pub(crate) use progress::Tracked;
-pub use progress::{Transfer, TransferKind};
-pub(crate) use proofs::Asked;
-pub use proofs::ProofObstacle;
-pub(crate) use ranges::Ranges;
-pub(crate) use roles::is_of_one_ring;
+pub use classes::{Classes, FillReason, Filling};
+pub use foreign::{Amount, FoldBegin, ForeignCopy, ForeignData, UNKNOWN_N};
+pub use owed::{AwaitedReplicas, Owed, OwedMarks};
+pub use proofs::{Asked, Comparison, ProofObstacle, Proofs};
+pub use roles::{is_of_one_ring, is_to_be_full};
+pub use set_aside::SetAside;
 
-use crate::config::{KvConfig, TransferConfig};
+use crate::config::KvConfig;
 use crate::open_error::OpenError;
 use crate::partition::{Partition, PartitionTable};
-use crate::replica::ClassId;
 use checkpoint::Checkpoint;
-use classes::Classes;
-use foreign::{ForeignCopy, ForeignData};
 use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_runtime::{Asker, Pool, Runtime, Waited};
 use ombak_types::{Error, NodeId};
-use orders::Orders;
-use owed::OwedMarks;
 use parking_lot::Mutex;
-use progress::Progress;
-use proofs::Proofs;
-use set_aside::SetAside;
 use state_file::StateFile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use throttle::Throttle;
 use tokio::sync::Notify;
 
 /// Threads that read, compare, store and remove a bounded number of versions for this work. They
@@ -84,43 +67,35 @@ const FOLD_THREADS: usize = 2;
 /// Maximum number of walks that wait for these threads.
 const FOLDS_MAX: usize = 256;
 
-/// What this node knows of copies that do not lie where they belong, and the work on them.
-pub(crate) struct Transfers {
-    pub(crate) foreign: ForeignData,
-    pub(crate) owed: Arc<OwedMarks>,
-    pub(crate) classes: Classes,
-    pub(crate) set_aside: SetAside,
-    pub(crate) orders: Orders,
-    pub(crate) proofs: Proofs,
+/// What this node knows of copies that do not lie where they belong.
+pub struct Transfers {
+    /// What this node holds for others.
+    pub foreign: ForeignData,
+    /// Which peers missed writes.
+    pub owed: Arc<OwedMarks>,
+    /// Which classes are full.
+    pub classes: Classes,
+    /// What restored stores held.
+    pub set_aside: SetAside,
+    /// How far the proofs of homes that are changing are.
+    pub proofs: Proofs,
     /// The placement by which this node has its classes; `None` if it does not know.
     pub(crate) adopted: Mutex<Option<Placement>>,
     /// The placement in force, by which it goes; `None` before the first one.
     pub(crate) in_force: Mutex<Option<Placement>>,
-    /// For each class that is being filled: the primaries with which it was compared.
-    pub(crate) compared: Mutex<BTreeMap<ClassId, Comparisons>>,
     pub(crate) checkpoint: Checkpoint,
-    pub(crate) foreign_bytes_max: u64,
-    pub(crate) throttle: Throttle,
-    pub(crate) progress: Arc<Progress>,
-    pub(crate) pool: Pool,
-    pub(crate) fold_pool: Pool,
+    /// Threads for a bounded number of versions.
+    pub pool: Pool,
+    /// Threads for walks over all keys of a partition.
+    pub fold_pool: Pool,
     pub(crate) runtime: Arc<dyn Runtime>,
-    pub(crate) concurrency: AtomicUsize,
-    pub(crate) gives: AtomicBool,
-    pub(crate) takes: AtomicBool,
-    /// Whether this node hands back what it holds for others. A node that joins does not, until
-    /// its join is committed.
-    pub(crate) hands_back: AtomicBool,
-    /// When a copy was refused last because a disk is full.
-    pub(crate) refused_for_space_at: Mutex<Option<Instant>>,
     /// Whether what has failed is to be tried again at once.
-    pub(crate) retries_at_once: AtomicBool,
-    pub(crate) is_working: AtomicBool,
-    pub(crate) is_stopped: AtomicBool,
+    retries_at_once: AtomicBool,
+    is_stopped: AtomicBool,
     /// Nodes that have asked what this node holds for them, and when. They count as up for a while,
     /// whatever failure detection still says.
-    pub(crate) returned: Mutex<BTreeMap<NodeId, Instant>>,
-    pub(crate) work: Notify,
+    returned: Mutex<BTreeMap<NodeId, Instant>>,
+    work: Notify,
 }
 
 impl Transfers {
@@ -139,25 +114,14 @@ impl Transfers {
             owed: Arc::default(),
             classes: Classes::new(partitions.ring_size()),
             set_aside: SetAside::new(partitions),
-            orders: Orders::default(),
             proofs: Proofs::default(),
             adopted: Mutex::default(),
             in_force: Mutex::default(),
-            compared: Mutex::default(),
             checkpoint: Checkpoint::new(file),
-            foreign_bytes_max: config.transfer.foreign_bytes_max,
-            throttle: Throttle::new(runtime.clone(), config.transfer.bytes_per_second),
-            progress: Arc::default(),
             pool,
             fold_pool,
             runtime,
-            concurrency: AtomicUsize::new(config.transfer.concurrency),
-            gives: AtomicBool::new(config.transfer.gives),
-            takes: AtomicBool::new(config.transfer.takes),
-            hands_back: AtomicBool::new(true),
-            refused_for_space_at: Mutex::default(),
             retries_at_once: AtomicBool::new(false),
-            is_working: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             returned: Mutex::default(),
             work: Notify::new(),
@@ -169,7 +133,7 @@ impl Transfers {
     /// Begins to store a copy here; what this returns is held until it is stored. The caller holds
     /// the lock of its key. Fails if this node is no primary of the class and holds too much for
     /// others.
-    pub(crate) fn begin_copy<'a>(
+    pub fn begin_copy<'a>(
         &'a self,
         partition: &'a Partition,
         n: u32,
@@ -183,20 +147,12 @@ impl Transfers {
     }
 
     /// Begins a put of a class that this node coordinates.
-    pub(crate) fn await_replicas(&self, home: HomePlacement<'_>, here: NodeId, n: u32) -> Option<AwaitedReplicas> {
+    pub fn await_replicas(&self, home: HomePlacement<'_>, here: NodeId, n: u32) -> Option<AwaitedReplicas> {
         self.owed.await_replicas(home, here, n)
     }
 
-    /// Sets whether this node pushes copies, and whether it takes those that others push. What must
-    /// be pushed is noted nevertheless. Work that is under way ends at its next push.
-    pub(crate) fn set_enabled(&self, gives: bool, takes: bool) {
-        self.gives.store(gives, Ordering::SeqCst);
-        self.takes.store(takes, Ordering::SeqCst);
-        self.retry_at_once();
-    }
-
     /// Tries at once what has failed and waits for its next try.
-    pub(crate) fn retry_at_once(&self) {
+    pub fn retry_at_once(&self) {
         self.retries_at_once.store(true, Ordering::SeqCst);
         self.wake();
     }
@@ -213,44 +169,30 @@ impl Transfers {
     }
 
     /// Whether a node has just asked what this node holds for it.
-    pub(crate) fn has_returned(&self, node: NodeId) -> bool {
+    pub fn has_returned(&self, node: NodeId) -> bool {
         let returned = self.returned.lock();
         returned.get(&node).is_some_and(|at| self.runtime.now() < *at + RETURNED_FOR)
     }
 
-    /// The limits that are in force.
-    pub(crate) fn config(&self) -> TransferConfig {
-        TransferConfig {
-            bytes_per_second: self.throttle.bytes_per_second(),
-            concurrency: self.concurrency.load(Ordering::Relaxed),
-            foreign_bytes_max: self.foreign_bytes_max,
-            gives: self.gives_pushes(),
-            takes: self.takes_pushes(),
-        }
-    }
-
-    /// Sets how much is done at the same time. Work that is under way goes on.
-    pub(crate) fn set_concurrency(&self, concurrency: usize) {
-        self.concurrency.store(concurrency, Ordering::Relaxed);
-        self.wake();
-    }
-
-    /// Sets the maximum of the bytes that are pushed in a second; 0: no limit.
-    pub(crate) fn set_bytes_per_second(&self, bytes_per_second: u64) {
-        self.throttle.set_bytes_per_second(bytes_per_second);
-    }
-
-    pub(crate) fn takes_pushes(&self) -> bool {
-        self.takes.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn gives_pushes(&self) -> bool {
-        self.gives.load(Ordering::SeqCst)
-    }
-
     /// Lets the worker look for work at once.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         self.work.notify_one();
+    }
+
+    /// Whether somebody wants what has failed to be tried again at once. The wish is forgotten with
+    /// the answer.
+    pub fn takes_retry(&self) -> bool {
+        self.retries_at_once.swap(false, Ordering::SeqCst)
+    }
+
+    /// Waits until there may be work. One waits at a time.
+    pub async fn woken(&self) {
+        self.work.notified().await;
+    }
+
+    /// Whether the engine closes, so that no work may begin.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
     }
 
     /// Ends the work, and saves the marks. No put is under way any more.
@@ -274,7 +216,7 @@ impl Transfers {
 
     /// Walks over a partition for another node, on a thread for such walks, as long as the other
     /// node waits for it.
-    pub(crate) async fn walk<T: Send + 'static>(
+    pub async fn walk<T: Send + 'static>(
         &self,
         asker: Asker,
         walk: impl FnOnce(&Waited<'_>) -> Result<T, Error> + Send + 'static,

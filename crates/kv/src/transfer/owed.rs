@@ -30,15 +30,18 @@ struct Mark {
 
 /// What a peer is owed: versions of a class from a seq on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Owed {
-    pub(crate) class: ClassId,
-    pub(crate) peer: NodeId,
-    pub(crate) since_seq: u64,
+pub struct Owed {
+    /// The class.
+    pub class: ClassId,
+    /// The node that missed versions.
+    pub peer: NodeId,
+    /// The seq of this node's store from which on they are owed.
+    pub since_seq: u64,
 }
 
 /// The marks of this node.
 #[derive(Default)]
-pub(crate) struct OwedMarks {
+pub struct OwedMarks {
     marks: Mutex<BTreeMap<(ClassId, NodeId), Mark>>,
     /// The number of the present epoch of puts. It rises with each checkpoint.
     epoch: AtomicU64,
@@ -50,7 +53,7 @@ pub(crate) struct OwedMarks {
 
 /// A put that may leave a peer without its version. When this is dropped, the peers of which no
 /// store was reported are owed the version.
-pub(crate) struct AwaitedReplicas {
+pub struct AwaitedReplicas {
     marks: Arc<OwedMarks>,
     class: ClassId,
     missing: ReplicaSet,
@@ -111,7 +114,7 @@ impl OwedMarks {
     }
 
     /// Notes that a peer of a class missed the version with this seq of the partition's store.
-    pub(crate) fn missed(&self, class: ClassId, peer: NodeId, seq: u64) {
+    pub fn missed(&self, class: ClassId, peer: NodeId, seq: u64) {
         let mut marks = self.marks.lock();
         let new = Mark { since_seq: seq, is_worked_on: false, missed_seq: None };
         let mark = marks.entry((class, peer)).or_insert(new);
@@ -124,7 +127,7 @@ impl OwedMarks {
     }
 
     /// Begins the work on a mark. Returns the seq from which on versions are owed.
-    pub(crate) fn begin(&self, class: ClassId, peer: NodeId) -> Option<u64> {
+    pub fn begin(&self, class: ClassId, peer: NodeId) -> Option<u64> {
         let mut marks = self.marks.lock();
         let mark = marks.get_mut(&(class, peer)).filter(|mark| !mark.is_worked_on)?;
         mark.is_worked_on = true;
@@ -133,7 +136,7 @@ impl OwedMarks {
 
     /// Ends the work on a mark. Only what was proved is cleared: what the peer missed since the
     /// work began stays owed.
-    pub(crate) fn end(&self, class: ClassId, peer: NodeId, is_proven: bool) {
+    pub fn end(&self, class: ClassId, peer: NodeId, is_proven: bool) {
         let mut marks = self.marks.lock();
         let Some(mark) = marks.get_mut(&(class, peer)) else { return };
         let Mark { since_seq, missed_seq, .. } = *mark;
@@ -151,7 +154,7 @@ impl OwedMarks {
     }
 
     /// Everything that is owed, in order.
-    pub(crate) fn list(&self) -> Vec<Owed> {
+    pub fn list(&self) -> Vec<Owed> {
         let marks = self.marks.lock();
         let least = |mark: &Mark| mark.missed_seq.map_or(mark.since_seq, |missed| missed.min(mark.since_seq));
         marks.iter().map(|((class, peer), mark)| Owed { class: *class, peer: *peer, since_seq: least(mark) }).collect()
@@ -168,7 +171,7 @@ impl OwedMarks {
     }
 
     /// Whether something of a class is owed to a peer.
-    pub(crate) fn has_owed(&self, class: ClassId, peer: NodeId) -> bool {
+    pub fn has_owed(&self, class: ClassId, peer: NodeId) -> bool {
         self.marks.lock().contains_key(&(class, peer))
     }
 
@@ -180,7 +183,7 @@ impl OwedMarks {
 
 impl AwaitedReplicas {
     /// Reports this node's copy.
-    pub(crate) fn written(&mut self, seq: u64) {
+    pub fn written(&mut self, seq: u64) {
         self.seq = seq;
     }
 

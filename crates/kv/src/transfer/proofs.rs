@@ -1,4 +1,4 @@
-//! The proofs of homes that are changing, as far as they have come (`repair/prove.rs` makes them).
+//! The proofs of homes that are changing, as far as they have come (`ombak-repair` makes them).
 
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::replica::ClassId;
@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 const OTHERS_STAND_STILL_MAX: Duration = Duration::from_secs(5);
 
 /// What the node knows at the moment at which it is asked about its proofs.
-pub(crate) struct Asked<'a> {
+pub struct Asked<'a> {
     /// The placement in force.
-    pub(crate) placement: &'a Placement,
+    pub placement: &'a Placement,
     /// This node.
-    pub(crate) here: NodeId,
+    pub here: NodeId,
     /// The n of all classes.
-    pub(crate) ns: &'a BTreeSet<u32>,
+    pub ns: &'a BTreeSet<u32>,
     /// Whether this node is known to hold everything of the class (home, n).
-    pub(crate) is_full: &'a dyn Fn(u32, u32) -> bool,
+    pub is_full: &'a dyn Fn(u32, u32) -> bool,
 }
 
 /// The proofs that the driver wants, by home.
 #[derive(Default)]
-pub(crate) struct Proofs(Mutex<BTreeMap<u32, Proof>>);
+pub struct Proofs(Mutex<BTreeMap<u32, Proof>>);
 
 /// The proof of a home.
 #[derive(Default)]
@@ -40,14 +40,15 @@ struct Proof {
 
 /// The comparison of a class with a member of the new set.
 #[derive(Default)]
-pub(crate) struct Comparison {
+pub struct Comparison {
     /// Whether this node was full when it began last.
     was_full: bool,
-    pub(crate) is_proved: bool,
+    /// Whether the member durably holds everything of the class.
+    pub is_proved: bool,
     /// The number of ranges in the parts of others that differed last, and since when.
-    pub(crate) left_to_others: Option<(usize, Instant)>,
+    pub left_to_others: Option<(usize, Instant)>,
     /// Why it did not end.
-    pub(crate) obstacle: Option<String>,
+    pub obstacle: Option<String>,
 }
 
 /// What keeps this node from proving a class to a member of the new set.
@@ -65,7 +66,7 @@ impl Proofs {
     /// Takes orders of the driver. What was proved for the same begin stays. An order that is not
     /// repeated stands until the home flips or is aborted: a new driver has given none yet, and
     /// what every member had confirmed once stays confirmed.
-    pub(crate) fn want(&self, orders: Vec<ProofOrder>, placement: &Placement) {
+    pub fn want(&self, orders: Vec<ProofOrder>, placement: &Placement) {
         let mut proofs = self.0.lock();
         for ProofOrder { home, begun, to } in orders {
             let kept = proofs.remove(&home);
@@ -86,7 +87,7 @@ impl Proofs {
 
     /// The comparisons that are still to be made: also those that were made while this node was
     /// filling, and would now be those of a full member.
-    pub(crate) fn open(&self, asked: &Asked<'_>) -> Vec<(ClassId, NodeId)> {
+    pub fn open(&self, asked: &Asked<'_>) -> Vec<(ClassId, NodeId)> {
         let Asked { placement, here, ns, is_full } = *asked;
         let proofs = self.0.lock();
         let of_home = |(home, proof): (&u32, &Proof)| {
@@ -101,7 +102,7 @@ impl Proofs {
     }
 
     /// The homes that are proved to every other member of their new sets.
-    pub(crate) fn proved(&self, asked: &Asked<'_>) -> Vec<ProvedHome> {
+    pub fn proved(&self, asked: &Asked<'_>) -> Vec<ProvedHome> {
         let Asked { placement, here, ns, is_full } = *asked;
         if is_broken(BrokenRule::FlipsNeedProofs) {
             let pending = placement.homes().filter(|home| home.phase() == Phase::Pending);
@@ -130,7 +131,8 @@ impl Proofs {
         proofs.iter().filter_map(of_home).collect()
     }
 
-    pub(crate) fn obstacles(&self) -> Vec<ProofObstacle> {
+    /// What keeps this node from proving classes.
+    pub fn obstacles(&self) -> Vec<ProofObstacle> {
         let proofs = self.0.lock();
         let of_home = |(home, proof): (&u32, &Proof)| {
             let of_place = |((n, node), comparison): (&(u32, NodeId), &Comparison)| {
@@ -143,7 +145,7 @@ impl Proofs {
     }
 
     /// Begins a comparison. Returns the number of the begin that it is for.
-    pub(crate) fn begin(&self, class: ClassId, node: NodeId, is_full: bool) -> Option<u64> {
+    pub fn begin(&self, class: ClassId, node: NodeId, is_full: bool) -> Option<u64> {
         let mut proofs = self.0.lock();
         let proof = proofs.get_mut(&class.partition)?;
         let comparison = proof.comparisons.entry((class.n, node)).or_default();
@@ -152,7 +154,7 @@ impl Proofs {
     }
 
     /// Changes a comparison, unless it is for another begin by now.
-    pub(crate) fn note(&self, class: ClassId, node: NodeId, begun: u64, change: impl FnOnce(&mut Comparison)) {
+    pub fn note(&self, class: ClassId, node: NodeId, begun: u64, change: impl FnOnce(&mut Comparison)) {
         let mut proofs = self.0.lock();
         if let Some(proof) = proofs.get_mut(&class.partition).filter(|proof| proof.begun == begun) {
             change(proof.comparisons.entry((class.n, node)).or_default());
@@ -161,14 +163,7 @@ impl Proofs {
 
     /// Whether to wait for others whose parts still differ: as long as they go on, and for a moment
     /// longer.
-    pub(crate) fn is_to_wait(
-        &self,
-        class: ClassId,
-        node: NodeId,
-        begun: u64,
-        left_to_others: usize,
-        now: Instant,
-    ) -> bool {
+    pub fn is_to_wait(&self, class: ClassId, node: NodeId, begun: u64, left_to_others: usize, now: Instant) -> bool {
         let mut waits = false;
         self.note(class, node, begun, |comparison| {
             let before = comparison.left_to_others.filter(|(before, _)| left_to_others >= *before);

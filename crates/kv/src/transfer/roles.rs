@@ -69,8 +69,14 @@ pub(crate) fn is_newcomer(home: &HomePlacement<'_>, node: NodeId) -> bool {
     joining(home, node).up_to == u32::MAX
 }
 
+/// Whether a node is to hold everything of a class: it is in the set in force, or in the set that
+/// is to be in force. A member of the former set alone is on its way out.
+pub fn is_to_be_full(home: &HomePlacement<'_>, node: NodeId, n: u32) -> bool {
+    home.replica_set(n).contains(&node) || home.phase() == Phase::Pending && home.other_set(n).contains(&node)
+}
+
 /// Whether all homes got the ring at once, because there was nothing to move.
-pub(crate) fn is_of_one_ring(placement: &Placement) -> bool {
+pub fn is_of_one_ring(placement: &Placement) -> bool {
     let version = placement.version();
     placement.goal().version() == version && placement.homes().all(|h| !h.is_changing() && h.version() == version)
 }

@@ -14,7 +14,7 @@ use crate::partition::{Partition, PartitionTable};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Up to which seq each partition's versions are set aside.
-pub(crate) struct SetAside {
+pub struct SetAside {
     places: Box<[Place]>,
     /// Rises with each change.
     changes: AtomicU64,
@@ -44,7 +44,7 @@ impl SetAside {
     }
 
     /// Sets aside the versions of a partition up to this seq, and no others.
-    pub(crate) fn up_to(&self, partition: &Partition, seq: u64) {
+    pub fn up_to(&self, partition: &Partition, seq: u64) {
         if let Some(place) = self.places.get(partition.number() as usize) {
             place.set_aside_to.store(seq, Ordering::SeqCst);
             partition.set_aside(seq);

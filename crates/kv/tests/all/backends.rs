@@ -3,9 +3,8 @@
 use crate::support;
 use crate::support::{Node, all, found, map, runtime, values};
 use bytes::Bytes;
-use ombak_kv::{
-    BackendChoice, GetReply, IndexQuery, KvConfig, Listing, PropsError, PutRequest, QueryRange, head_terms,
-};
+use ombak_kv::buckets::PropsError;
+use ombak_kv::{BackendChoice, GetReply, IndexQuery, KvConfig, Listing, PutRequest, QueryRange, head_terms};
 use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory, MultiFactory};
 use ombak_types::{Bucket, Error, IndexEntry, VectorClock};
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! Listings and index queries over several engines in one process: each key once, whichever nodes
 //! fail meanwhile (docs/design/replication.md §16).
 
-use crate::engines::wires::Wires;
+use crate::wires::Wires;
 use bytes::Bytes;
+use ombak_kv::replica::{CoverageClient, CoverageItem, CoverageRequest, CoverageStream, ReplicaClient};
 use ombak_kv::{
-    CoverageClient, CoverageItem, CoverageRequest, CoverageStream, DeleteMode, FillReason, IndexMatch, IndexQuery, Kv,
-    KvConfig, Peers, PutOptions, PutRequest, QueryRange, ReplicaClient, head_terms,
+    DeleteMode, FillReason, IndexMatch, IndexQuery, Kv, KvConfig, Peers, PutOptions, PutRequest, QueryRange, head_terms,
 };
 use ombak_ring::{KeyHash, ReplicaState, Ring, RingVersion};
 use ombak_runtime::BoxFuture;

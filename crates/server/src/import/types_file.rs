@@ -3,7 +3,8 @@
 //!
 //! An example: `{"carts": {"props": {"n_val": 3}}, "visits": {"props": {"datatype": "counter"}}}`
 
-use ombak_kv::{BucketRegistry, PropsError, TypeStatus};
+use ombak_kv::BucketRegistry;
+use ombak_kv::buckets::{PropsError, TypeStatus};
 use ombak_types::PropMap;
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -15,6 +15,7 @@ use ombak_cluster::{
     Unsettled,
 };
 use ombak_kv::Kv;
+use ombak_repair::Repair;
 use ombak_ring::staging::{CommitRefusal, Refusal};
 use ombak_runtime::BoxFuture;
 use serde_json::{Value, json};
@@ -117,14 +118,14 @@ fn facts_answer(kv: &Kv, text: impl FnOnce(&ClusterFacts) -> String) -> Value {
 }
 
 fn settlement(kv: &Kv) -> Settlement {
-    let counts = Some(kv.settled().into());
+    let counts = Some(Repair::of(kv).settled().into());
     let member = Unsettled { member: kv.node_name().to_owned(), follows_ring: true, counts, ..Unsettled::default() };
     Settlement { members: vec![member], ..Settlement::default() }
 }
 
 /// What may be transferred. There is nobody to whom anything could be.
 fn transfers(kv: &Kv) -> OfMember<MemberTransfers> {
-    let now = kv.transfer_config();
+    let now = Repair::of(kv).transfer_config();
     let answer = MemberTransfers {
         outbound: now.gives,
         inbound: now.takes,
@@ -145,7 +146,7 @@ fn change_transfers(
     {
         return Err(refused(kv, name, Refusal::NotMember));
     }
-    change.apply_to(kv);
+    change.apply_to(&Repair::of(kv));
     Ok(transfers(kv))
 }
 

@@ -7,6 +7,7 @@ use crate::starting::on_host;
 use crate::world::{HostId, OUTSIDE};
 use ombak_cluster::{MemberChange, MemberNode};
 use ombak_metadata::state::{MemberStatus, Metadata};
+use ombak_repair::Repair;
 use ombak_ring::placement::{HomePlacement, Phase};
 use ombak_ring::staging::Change;
 use ombak_runtime::{Runtime, within};
@@ -225,14 +226,14 @@ pub(super) fn left(cluster: &Cluster) -> Vec<String> {
             let changing = placement.homes().filter(|home| !placement.has_goal(home.home())).count();
             let (version, confirmed) = (placement.version(), member.kv().confirmed_placement());
             let text = format!("placement {version}, confirmed {confirmed}, {changing} homes without the goal");
-            let report = member.kv().ring_report(confirmed);
+            let report = member.node().repair().ring_report(confirmed);
             let cannot = if report.takes_no_copies { ", takes no copies" } else { "" };
             let (proved, lacking) = (report.proved, report.lacking);
             left.push(format!("host {}: {text}{cannot}, has proved {proved:?}, lacks {lacking:?}", host.0));
         }
     }
     for (host, kv) in cluster.nodes.iter().filter_map(|node| Some((node.host, node.kv.as_ref()?))) {
-        let (filling, obstacles) = (kv.filling_classes(), kv.proof_obstacles());
+        let (filling, obstacles) = (kv.filling_classes(), Repair::of(kv).proof_obstacles());
         if !left.is_empty() && (!filling.is_empty() || !obstacles.is_empty()) {
             left.push(format!("host {} fills {filling:?}, and cannot prove {obstacles:?}", host.0));
         }

@@ -6,6 +6,7 @@ use crate::cluster::{Cluster, Standing};
 use crate::starting::on_host;
 use crate::world::{HostId, OUTSIDE, World};
 use ombak_kv::Kv;
+use ombak_repair::Repair;
 use ombak_ring::placement::{Heard, ProofOrder, Report, Situation};
 use ombak_ring::staging::MemberStatus;
 use ombak_runtime::{Runtime, RuntimeExt, within};
@@ -87,8 +88,9 @@ impl Driver {
             let Some((node, kv)) = self.node(host) else { continue };
             let orders = self.orders.get(&node).cloned().unwrap_or_default();
             let report = on_host(&self.cluster, host, async move {
-                kv.set_proofs_wanted(orders);
-                kv.ring_report(kv.confirmed_placement())
+                let repair = Repair::of(&kv);
+                repair.set_proofs_wanted(orders);
+                repair.ring_report(kv.confirmed_placement())
             });
             if let Ok(Ok(report)) = within(&*runtime, Some(runtime.now() + REPORT_MAX), report).await {
                 self.heard.insert(node, (report, runtime.now()));
@@ -147,8 +149,11 @@ impl Driver {
             return false;
         }
         let cluster = self.cluster.lock();
-        let settled =
-            cluster.nodes.iter().find(|of| of.id == Some(node)).and_then(|of| Some(of.kv.as_ref()?.settled()));
+        let settled = cluster
+            .nodes
+            .iter()
+            .find(|of| of.id == Some(node))
+            .and_then(|of| Some(Repair::of(of.kv.as_ref()?).settled()));
         settled.is_some_and(|now| now.partitions_with_hints == 0 && now.owed_marks == 0 && now.transfers == 0)
     }
 

@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::settling;
 use crate::starting;
 use crate::world::{HostId, OUTSIDE};
-use ombak_kv::KeyChoice;
+use ombak_repair::{KeyChoice, Repair};
 use ombak_ring::placement::Placement;
 use ombak_runtime::{Runtime, RuntimeExt};
 use ombak_storage::fs::sim::Loss;
@@ -372,7 +372,7 @@ impl Operator {
         let hosts = self.nemesis.cluster.lock().hosts();
         for host in hosts {
             let Some(kv) = self.nemesis.cluster.lock().node(host).kv.clone() else { continue };
-            let there = kv.clone();
+            let there = Repair::of(&kv);
             let dropped = starting::on_host(&self.nemesis.cluster, host, async move {
                 kv.offload(move || there.drop_unreadable(&KeyChoice::All)).await
             });
@@ -395,7 +395,7 @@ impl Operator {
         let going = state.going.iter().map(|host| cluster.node(*host));
         for node in going {
             if node.standing != Standing::Gone {
-                let settled = node.kv.as_ref().map(ombak_kv::Kv::settled);
+                let settled = node.kv.as_ref().map(|kv| Repair::of(kv).settled());
                 left.push(format!("host {} is still a member: {settled:?}", node.host.0));
             } else if node.kv.as_ref().is_some_and(ombak_kv::Kv::is_open) {
                 left.push(format!("host {} was removed, and still serves", node.host.0));

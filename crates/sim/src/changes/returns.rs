@@ -5,6 +5,7 @@ use super::wanted::ChangeKind;
 use crate::oracle::Violation;
 use crate::starting;
 use crate::world::{HostId, OUTSIDE};
+use ombak_repair::Repair;
 use ombak_runtime::RuntimeExt;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ impl Operator {
             let (cluster, mut oracle) = (self.nemesis.cluster.lock(), self.nemesis.oracle.lock());
             oracle.check_all(&cluster);
             let Some(kv) = &cluster.node(host).kv else { continue };
-            let what = match kv.pushed().0 {
+            let what = match Repair::of(kv).pushed().0 {
                 0 if kv.is_open() => "it was removed and has returned, and it serves clients".to_owned(),
                 0 => continue,
                 pushed => format!("it was removed and has returned, and it has pushed {pushed} copies to others"),

@@ -23,7 +23,7 @@ impl Traffic {
         for member in cluster.nodes.iter().filter_map(|node| node.member.as_ref()) {
             let counts = member.node().replica_counts();
             questions += counts.reads_sent + counts.stores_sent + counts.puts_forwarded;
-            for peer in member.kv().cluster_figures().peers {
+            for peer in member.node().repair().cluster_figures().peers {
                 calls += peer.requests;
                 bytes += peer.bytes_sent;
             }

@@ -1,7 +1,8 @@
 //! The bucket types and keys of runs of data types.
 
 use bytes::Bytes;
-use ombak_kv::{BucketRegistry, PropsError};
+use ombak_kv::BucketRegistry;
+use ombak_kv::buckets::PropsError;
 use ombak_types::{Bucket, PropMap};
 use std::fmt;
 

@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use http::StatusCode;
 use ombak_kv::Kv;
 use ombak_monitoring::{NodeFacts, SystemFacts, riak_stats};
+use ombak_repair::Repair;
 use serde_json::{Map, Value};
 use std::path::Path as FsPath;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +67,7 @@ pub fn facts(kv: &Kv, source: &StatsSource) -> NodeFacts {
         node_names: kv.node_names(),
         ring: kv.ring(),
         backend: source.backend,
-        cluster: kv.cluster_figures(),
+        cluster: Repair::of(kv).cluster_figures(),
         system: SystemFacts::read(&dirs),
     }
 }

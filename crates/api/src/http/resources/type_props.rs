@@ -12,7 +12,7 @@ use crate::http::request::Request;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
-use ombak_kv::PropsError;
+use ombak_kv::buckets::PropsError;
 use ombak_types::PropMap;
 use ombak_types::etf::BinaryText;
 

@@ -143,8 +143,8 @@ fn was_told_of_copies_at(ground: &Ground, member: NodeId) -> bool {
 
 /// Answers what this node has still to do.
 pub(in crate::member) async fn count_unsettled(ground: &Ground) -> Result<Answer, ClusterError> {
-    let kv = ground.kv().clone();
-    let now = ground.blocking(move || kv.settled()).await?;
+    let repair = ground.repair().clone();
+    let now = ground.blocking(move || repair.settled()).await?;
     Ok(Answer::Settled(now.into()))
 }
 

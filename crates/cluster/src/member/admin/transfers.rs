@@ -107,13 +107,13 @@ pub(in crate::member) async fn transfers_here(
     change: TransferChange,
     retries: bool,
 ) -> Result<Answer, ClusterError> {
-    let kv = ground.kv().clone();
+    let repair = ground.repair().clone();
     let now = ground.blocking(move || {
-        change.apply_to(&kv);
+        change.apply_to(&repair);
         if retries {
-            kv.retry_transfers();
+            repair.retry_transfers();
         }
-        MemberTransfers::of(&kv)
+        MemberTransfers::of(&repair)
     });
     Ok(Answer::Transfers(Box::new(now.await?)))
 }

@@ -56,7 +56,7 @@ impl Following {
         self.kv().buckets().expect_n_vals(&records);
         self.hold_what_was_brought(&state);
         self.adopt_placement(&state).await;
-        self.kv().set_hands_back(self.is_full_member_in(&state));
+        self.repair().set_hands_back(self.is_full_member_in(&state));
         self.adopt_records(records).await;
         self.adopt_closed_part(&state).await;
         self.watch_closing(&last.metadata, &state);
@@ -80,11 +80,11 @@ impl Following {
     /// force and until the join is committed.
     pub(in crate::member) fn hold_what_was_brought(&self, state: &Metadata) {
         if !self.is_full_member_in(state) {
-            self.kv().set_hands_back(false);
+            self.repair().set_hands_back(false);
         }
     }
 
-    async fn adopt_records(&self, records: Vec<ombak_kv::RecordChange>) {
+    async fn adopt_records(&self, records: Vec<ombak_kv::buckets::RecordChange>) {
         const INLINE_MAX: usize = 16;
         if records.len() <= INLINE_MAX {
             return self.kv().buckets().adopt(records);

@@ -27,7 +27,7 @@ impl Following {
         self.metadata_node().stop().await;
         self.close_to_writes().await;
         self.node.withdraw();
-        self.kv().set_handoff(false, false);
+        self.repair().set_handoff(false, false);
         let kv = self.kv().clone();
         let noted = self.blocking(move || match is_removed {
             true => (kv.directory().note_removed(), true),

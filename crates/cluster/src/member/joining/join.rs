@@ -334,7 +334,7 @@ impl Joining {
 /// Lets the metadata of a cluster of this node alone take over these bucket types and properties.
 pub(in crate::member) async fn take_over(
     metadata: &Arc<MetadataNode>,
-    records: Vec<ombak_kv::RecordChange>,
+    records: Vec<ombak_kv::buckets::RecordChange>,
 ) -> Result<(), ClusterError> {
     const EACH_MAX: std::time::Duration = std::time::Duration::from_secs(60);
     for command in taken_over(records) {

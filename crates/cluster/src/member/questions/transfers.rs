@@ -1,6 +1,7 @@
 //! The transfers of a node, as it tells them to the others, and what may be changed about them.
 
-use ombak_kv::{ClassId, FillReason, Kv, TransferKind};
+use ombak_kv::{ClassId, FillReason};
+use ombak_repair::{Repair, TransferKind};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -120,12 +121,13 @@ pub struct TransferChange {
 impl MemberTransfers {
     /// The transfers of a node, which may be a node without a cluster. It locks the state of the
     /// transfers for a moment, so it is not for network threads.
-    pub fn of(kv: &Kv) -> Self {
-        let (config, figures, now) = (kv.transfer_config(), kv.transfer_figures(), kv.time());
+    pub fn of(repair: &Repair) -> Self {
+        let kv = repair.kv();
+        let (config, figures, now) = (repair.transfer_config(), repair.transfer_figures(), kv.time());
         let missed = |(class, node): (ClassId, NodeId)| Missed { partition: class.partition, n_val: class.n, node };
-        let (owed, ordered, filling) = (kv.owed_marks(), kv.ordered_transfers(), kv.filling_classes());
+        let (owed, ordered, filling) = (kv.owed_marks(), repair.ordered_transfers(), kv.filling_classes());
         let hints = kv.hints().into_iter().take(LISTED_MAX);
-        let active = kv.transfers().into_iter().map(|transfer| ActiveTransfer {
+        let active = repair.transfers().into_iter().map(|transfer| ActiveTransfer {
             kind: kind_word(transfer.kind).into(),
             partition: transfer.class.partition,
             n_val: transfer.class.n,
@@ -160,20 +162,20 @@ impl MemberTransfers {
 
 impl TransferChange {
     /// Changes what a node may transfer, until it stops.
-    pub fn apply_to(self, kv: &Kv) {
+    pub fn apply_to(self, repair: &Repair) {
         if self.outbound.is_some() || self.inbound.is_some() {
-            let now = kv.transfer_config();
+            let now = repair.transfer_config();
             let (outbound, inbound) = (self.outbound.unwrap_or(now.gives), self.inbound.unwrap_or(now.takes));
             tracing::info!(outbound, inbound, "an operator has set which handoffs are allowed");
-            kv.set_handoff(outbound, inbound);
+            repair.set_handoff(outbound, inbound);
         }
         if let Some(limit) = self.transfer_limit {
             tracing::info!(limit, "an operator has set the limit of transfers");
-            kv.set_transfer_limit(usize::try_from(limit).unwrap_or(usize::MAX));
+            repair.set_transfer_limit(usize::try_from(limit).unwrap_or(usize::MAX));
         }
         if let Some(bytes_per_second) = self.bytes_per_second {
             tracing::info!(bytes_per_second, "an operator has set the rate of transfers");
-            kv.set_transfer_rate(bytes_per_second);
+            repair.set_transfer_rate(bytes_per_second);
         }
     }
 }

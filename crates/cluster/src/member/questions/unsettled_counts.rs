@@ -1,6 +1,6 @@
 //! What a node has still to do until everything lies where it belongs, as it tells the others.
 
-use ombak_kv::Settled;
+use ombak_repair::Settled;
 use serde::{Deserialize, Serialize};
 
 /// The counts of what a member has still to bring to where it belongs, or to remove.

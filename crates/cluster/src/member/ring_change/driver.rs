@@ -187,12 +187,12 @@ impl RingChange {
     /// Answers what this node has adopted and proved, and takes orders to prove.
     pub async fn report_ring(&self, orders: &[ProofOrder], lineage: u64) -> Result<Answer, ClusterError> {
         let has_adopted = self.adopt_again().await;
-        let kv = self.kv().clone();
+        let (kv, repair) = (self.kv().clone(), self.repair().clone());
         if kv.placement().version().lineage != lineage {
             return Err(ClusterError::refused("it belongs to another cluster"));
         }
-        kv.set_proofs_wanted(orders.to_vec());
-        let report = self.blocking(move || kv.ring_report(kv.confirmed_placement())).await?;
+        repair.set_proofs_wanted(orders.to_vec());
+        let report = self.blocking(move || repair.ring_report(kv.confirmed_placement())).await?;
         // Who cannot note a step cannot note what it would have to hold, either.
         let cannot_note = !has_adopted || self.metadata_node().waits_for_room();
         let takes_no_copies = report.takes_no_copies || cannot_note;

@@ -100,8 +100,8 @@ async fn a_cluster_is_settled_only_when_the_committed_ring_is_in_force() {
     let joins = Unfinished { member: name_of(&late), status: MemberStatus::Joining };
     assert_eq!((settlement.is_settled(), settlement.unfinished), (false, vec![joins]), "the join is not committed");
 
-    late.kv().set_handoff(true, false);
-    nodes.iter().for_each(|node| node.kv().set_handoff(false, false));
+    late.node().repair().set_handoff(true, false);
+    nodes.iter().for_each(|node| node.node().repair().set_handoff(false, false));
     let lost = number_of_a_follower(&nodes);
     let lost_name = lose(&mut nodes, lost).await;
     let replace = MemberChange::ForceReplace { node: lost_name, with: name_of(&late) };
@@ -115,9 +115,9 @@ async fn a_cluster_is_settled_only_when_the_committed_ring_is_in_force() {
             assert!(change.is_some_and(|change| change.left() > 0), "{settlement:?}");
         }
     }
-    nodes.iter().chain([&late]).for_each(|node| node.kv().set_handoff(true, true));
+    nodes.iter().chain([&late]).for_each(|node| node.node().repair().set_handoff(true, true));
     for node in &nodes {
-        node.kv().retry_transfers();
+        node.node().repair().retry_transfers();
     }
     until_settlement(&nodes[0]).await;
     nodes.push(late);
@@ -147,7 +147,7 @@ async fn a_removal_that_would_destroy_data_says_so_and_needs_one_more_word() {
     let lost = number_of_a_follower(&nodes);
     let lost_id = nodes[lost].node().id();
     let first = lose(&mut nodes, lost).await;
-    nodes.iter().chain([&late]).for_each(|node| node.kv().set_handoff(false, false));
+    nodes.iter().chain([&late]).for_each(|node| node.node().repair().set_handoff(false, false));
     nodes[0].stage(&MemberChange::ForceReplace { node: first, with: name_of(&late) }).await.unwrap();
     let shown = nodes[0].plan().await.unwrap().unwrap();
     let losses = nodes[0].losses(&shown.plan).await.unwrap();
@@ -175,8 +175,8 @@ async fn a_removal_that_would_destroy_data_says_so_and_needs_one_more_word() {
 
     nodes.push(late);
     nodes[1].commit_accepting_loss().await.unwrap();
-    nodes.iter().for_each(|node| node.kv().set_handoff(true, true));
-    nodes.iter().for_each(|node| node.kv().retry_transfers());
+    nodes.iter().for_each(|node| node.node().repair().set_handoff(true, true));
+    nodes.iter().for_each(|node| node.node().repair().retry_transfers());
     until_settlement(&nodes[0]).await;
     let mut missing = 0;
     for key in &keys {
@@ -196,7 +196,7 @@ async fn what_a_lost_member_still_owed_to_others_counts_as_lost() {
     let lost = number_of_a_follower(&nodes);
     let lost_name = name_of(&nodes[lost]);
     // Nothing is handed over from now on, so what it owes stays owed.
-    nodes.iter().for_each(|node| node.kv().set_handoff(false, false));
+    nodes.iter().for_each(|node| node.node().repair().set_handoff(false, false));
     // A put with a smaller n_val owes the copies that it does not make.
     let mut number = 0;
     while nodes[lost].kv().owed_marks().is_empty() {

@@ -1,7 +1,8 @@
 //! Bucket types and properties in a cluster.
 
 use super::*;
-use ombak_kv::{Holdings, PropsError};
+use ombak_kv::Holdings;
+use ombak_kv::buckets::PropsError;
 use ombak_metadata::state::{BucketName, ClosedPart, Command};
 use serde_json::json;
 

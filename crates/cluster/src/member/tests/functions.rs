@@ -1,8 +1,9 @@
 //! Registered functions in a cluster.
 
 use super::*;
+use ombak_kv::BucketRegistry;
 use ombak_kv::buckets::{BucketRecord, FUNCTIONS, RecordName};
-use ombak_kv::{BucketRegistry, ProposedChange, PropsError, RecordChange, Undecided};
+use ombak_kv::buckets::{ProposedChange, PropsError, RecordChange, Undecided};
 
 const ONE: &str = "function() { return [1]; }";
 const TWO: &str = "function() { return [2]; }";

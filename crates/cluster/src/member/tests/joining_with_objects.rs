@@ -63,7 +63,7 @@ async fn nothing_moves_before_the_commit_and_a_node_that_does_not_join_after_all
     nodes[1].join(nodes[0].node().listens_on()).await.unwrap();
     // Transfers that were due would be tried at once, while clients write.
     for number in 0..200 {
-        nodes[1].kv().retry_transfers();
+        nodes[1].node().repair().retry_transfers();
         put(&nodes[1], bucket(), &format!("after the join {number}"), 1).await.unwrap();
     }
     assert_eq!((objects_of(&nodes[1]), objects_of(&nodes[0])), (at_first, there + 200));
@@ -81,10 +81,11 @@ async fn before_the_commit_a_node_counts_what_it_will_hand_over_and_is_at_rest_w
         put(&nodes[2], bucket(), &format!("brought {number}"), 1).await.unwrap();
     }
     nodes[1].join(nodes[0].node().listens_on()).await.unwrap();
-    until("the empty node has nothing to hand over", || nodes[1].kv().settled().partitions_with_hints == 0).await;
+    until("the empty node has nothing to hand over", || nodes[1].node().repair().settled().partitions_with_hints == 0)
+        .await;
     nodes[2].join(nodes[0].node().listens_on()).await.unwrap();
-    until("the other one has counted its objects", || nodes[2].kv().settled().hints.keys == 50).await;
-    assert!(nodes[2].kv().settled().partitions_with_hints > 0);
+    until("the other one has counted its objects", || nodes[2].node().repair().settled().hints.keys == 50).await;
+    assert!(nodes[2].node().repair().settled().partitions_with_hints > 0);
     stop(&nodes).await;
 }
 

@@ -1,8 +1,9 @@
 //! Records of namespaces in a cluster.
 
 use super::*;
+use ombak_kv::BucketRegistry;
+use ombak_kv::buckets::PropsError;
 use ombak_kv::buckets::{FUNCTIONS, FunctionsNamespace, RecordEdit, RecordNamespace, RecordUpdate};
-use ombak_kv::{BucketRegistry, PropsError};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 

@@ -10,10 +10,11 @@ use super::*;
 use crate::fuzzing;
 use bytes::Bytes;
 use ombak_kv::coordination::get::Ask;
-use ombak_kv::{
-    Ballot, NodeCounter, PromiseReply, PromiseRequest, PutCondition, PutOptions, PutReply, PutRequest, ReadReply,
-    ReplicaRead, ReplicaStore, StoreKind, StoreMode, StoreOutcome, StoreReply,
+use ombak_kv::replica::{
+    NodeCounter, PromiseReply, PromiseRequest, ReadReply, ReplicaRead, ReplicaStore, StoreKind, StoreMode,
+    StoreOutcome, StoreReply,
 };
+use ombak_kv::{Ballot, PutCondition, PutOptions, PutReply, PutRequest};
 use ombak_peer::mux::Body;
 use ombak_ring::RingVersion;
 use ombak_storage::Stored;

@@ -9,9 +9,8 @@ pub mod freezing;
 use bytes::Bytes;
 use faulty::{Faults, FaultyFactory};
 use ombak_cluster::{ClusterNode, Liveness, Member, NodeParts, RequestOutcome};
-use ombak_kv::{
-    DeleteMode, GetOptions, GetReply, GetRequest, KvConfig, Peers, PutOptions, PutReply, PutRequest, ReplicaClient,
-};
+use ombak_kv::replica::ReplicaClient;
+use ombak_kv::{DeleteMode, GetOptions, GetReply, GetRequest, KvConfig, Peers, PutOptions, PutReply, PutRequest};
 use ombak_peer::handshake::Secret;
 use ombak_ring::{Ring, RingVersion};
 use ombak_runtime::TcpNetwork;

@@ -2,7 +2,7 @@
 
 use crate::replicas::cluster::{Cluster, bucket};
 use ombak_kv::buckets::{BucketRecord, RecordChange};
-use ombak_kv::{PropertyAuthority, ProposedChange, Undecided};
+use ombak_kv::buckets::{PropertyAuthority, ProposedChange, Undecided};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::sync::Arc;

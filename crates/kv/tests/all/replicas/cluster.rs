@@ -1,11 +1,13 @@
-//! The engines of a cluster.
+//! The engines of a cluster. The tests of `ombak-repair` use them, too.
+
+#![allow(dead_code, reason = "the tests of each crate use a part of it")]
 
 use crate::replicas::network::{Network, View};
 use crate::support::faulty::{Faults, FaultyFactory};
 use bytes::Bytes;
+use ombak_kv::replica::{NodeCounter, ReplicaStore, StoreKind, StoreMode};
 use ombak_kv::{
-    DeleteMode, DeleteRequest, GetOptions, GetReply, GetRequest, Kv, KvConfig, NodeCounter, OpenError, PutOptions,
-    PutRequest, ReplicaStore, StoreKind, StoreMode,
+    DeleteMode, DeleteRequest, GetOptions, GetReply, GetRequest, Kv, KvConfig, OpenError, PutOptions, PutRequest,
 };
 use ombak_ring::{Ring, RingVersion};
 use ombak_storage::{Backend, ReadMode};
@@ -126,16 +128,6 @@ impl Cluster {
         self.nodes[node].set_ring(self.ring()).unwrap();
         self.network.links().wires.connect(&self.nodes[node]);
         self.shake_hands();
-    }
-
-    /// Starts the work that brings copies back to where they belong.
-    pub fn start_transfers(&self) {
-        self.nodes.iter().for_each(Kv::start_transfers);
-    }
-
-    pub async fn wait_until_settled(&self) {
-        let all = || self.nodes.iter().all(|node| node.settled().is_settled());
-        self.wait_until("everything lies where it belongs", all).await;
     }
 
     /// Creates and activates a bucket type on every node.

@@ -2,7 +2,8 @@
 
 use crate::replicas::cluster::{Cluster, bucket, count};
 use bytes::Bytes;
-use ombak_kv::{ForwardedPut, PutCondition, PutFailure, PutOptions, PutRequest, ReplicaClient, WithoutMajority};
+use ombak_kv::replica::{ForwardedPut, PutFailure, ReplicaClient};
+use ombak_kv::{PutCondition, PutOptions, PutRequest, WithoutMajority};
 use ombak_types::{Bucket, Error, Object, PropMap, Sibling, VectorClock};
 use std::sync::atomic::Ordering;
 

@@ -1,7 +1,8 @@
 //! Which node coordinates a put, and what happens if it cannot (docs/design/replication.md §12).
 
 use crate::replicas::cluster::{Cluster, bucket, count};
-use ombak_kv::{ForwardedPut, PutFailure, PutOptions, PutRequest, ReplicaClient};
+use ombak_kv::replica::{ForwardedPut, PutFailure, ReplicaClient};
+use ombak_kv::{PutOptions, PutRequest};
 use ombak_types::{Error, Object, Sibling, StoreFailureKind, VectorClock};
 use std::time::{Duration, Instant};
 

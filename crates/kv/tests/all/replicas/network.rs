@@ -1,13 +1,16 @@
 //! What connects the engines of a cluster.
 
-use crate::engines::wires::{Wires, set};
+#![allow(dead_code, reason = "the tests of each crate use a part of it")]
+
 use crate::support::random::Random;
-use ombak_kv::{
+use crate::wires::{Wires, set};
+use ombak_kv::replica::{
     AskRequest, Compare, Compared, ConditionalClient, CoverageClient, CoverageRequest, CoverageStream, ForwardedPut,
-    Give, Giving, LocalReplica, Peers, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, PutReply, ReadReply,
-    ReapReply, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary,
-    TransferClient, UnreachableNode, Vote, VoteRequest,
+    Give, Giving, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, ReadReply, ReapReply, ReapingClient,
+    RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary, TransferClient,
+    UnreachableNode, Vote, VoteRequest,
 };
+use ombak_kv::{LocalReplica, Peers, PutReply};
 use ombak_runtime::BoxFuture;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::{Mutex, MutexGuard};

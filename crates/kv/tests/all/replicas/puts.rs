@@ -116,7 +116,7 @@ async fn a_put_runs_to_its_end_when_its_client_goes_away() {
 async fn a_replica_whose_counter_is_not_known_gets_the_version_at_the_second_try() {
     let cluster = Cluster::of(3);
     let stranger = cluster.nodes[1].identity().node_id;
-    let later = ombak_kv::NodeCounter { boot: cluster.nodes[1].counter().boot + 1, counter: 0 };
+    let later = ombak_kv::replica::NodeCounter { boot: cluster.nodes[1].counter().boot + 1, counter: 0 };
     cluster.nodes[0].note_counter(stranger, later);
     cluster.put(0, "k", "v", PutOptions { w: count(2), ..PutOptions::default() }).await.unwrap();
     cluster.put(2, "k2", "v", PutOptions { w: count(3), ..PutOptions::default() }).await.unwrap();

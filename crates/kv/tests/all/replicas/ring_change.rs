@@ -6,10 +6,8 @@ use crate::replicas::cluster::{Cluster, bucket, count};
 use crate::support::random::Random;
 use bytes::Bytes;
 use ombak_kv::coordination::get::Ask;
-use ombak_kv::{
-    GetOptions, GetReply, NodeCounter, PutCondition, PutOptions, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind,
-    StoreMode, StoreOutcome,
-};
+use ombak_kv::replica::{NodeCounter, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoreMode, StoreOutcome};
+use ombak_kv::{GetOptions, GetReply, PutCondition, PutOptions};
 use ombak_ring::placement::{Placement, Step, StepOf};
 use ombak_ring::{KeyHash, Ring};
 use ombak_types::names::encode_storage_key;

@@ -1,9 +1,10 @@
 //! Comparisons, pushes and rounds of reaping, with what is answered.
 
 use super::*;
-use ombak_kv::{
-    AskRequest, ClassId, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum, ReapReply,
-    Reapable, RemoveRequest, Round, StoredVersion, Summarize, Summary, Vote, VoteRequest,
+use ombak_kv::ClassId;
+use ombak_kv::replica::{
+    AskRequest, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum, ReapReply, Reapable,
+    RemoveRequest, Round, StoredVersion, Summarize, Summary, Vote, VoteRequest,
 };
 use ombak_ring::RingVersion;
 use ombak_types::NodeId;

@@ -6,9 +6,8 @@ use crate::coverage::messages::{
     encode_coverage_request, split_coverage_item,
 };
 use ombak_kv::coverage::CoveragePiece;
-use ombak_kv::{
-    CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest, IndexMatch, IndexQuery, QueryRange, compile_pattern,
-};
+use ombak_kv::replica::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
+use ombak_kv::{IndexMatch, IndexQuery, QueryRange, compile_pattern};
 use ombak_types::IndexTerm;
 use std::ops::Bound;
 
