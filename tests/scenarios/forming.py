@@ -97,7 +97,7 @@ def verify_staged_clustering():
         for number in (2, 3):
             if f"join           '{world[number].name}'" not in plan:
                 raise AssertionError(f"the plan does not name node {number}: {plan}")
-        equal(first.admin("cluster", "commit").strip(), "Cluster changes committed", "the commit")
+        equal(first.admin("cluster", "commit").splitlines()[0], "Cluster changes committed", "the commit")
         for member in world.all():
             wait_for("the agreement about the ring", member.agrees, START_SECONDS)
             parts = shares(member)

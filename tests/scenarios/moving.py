@@ -285,7 +285,7 @@ def verify_staged_clustering_with_objects():
         plan = world[1].admin("cluster", "plan")
         if f"replace        '{world[2].name}' with '{world[4].name}'" not in plan:
             raise AssertionError(f"the plan does not name the replacement: {plan}")
-        equal(world[1].admin("cluster", "commit").strip(), "Cluster changes committed", "the commit")
+        equal(world[1].admin("cluster", "commit").splitlines()[0], "Cluster changes committed", "the commit")
         wait_until_changed(world, 1, [1, 3, 4])
         wait_until_ended(world, 2)
         check(world[4], "b")

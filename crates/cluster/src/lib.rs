@@ -41,7 +41,7 @@ pub use capabilities::Speaks;
 pub use failure_detection::Detection;
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
-    ActiveTransfer, ClusterError, ClusterFacts, DetectionTimes, Feature, FillingClass, Losses, MemberChange,
+    ActiveTransfer, ClusterError, ClusterFacts, Deciders, DetectionTimes, Feature, FillingClass, Losses, MemberChange,
     MemberFacts, MemberNode, MemberParts, MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember,
     PartitionHints, PlanShown, RingChangeFacts, RingObstacle, RingReady, Seed, SeedNames, Seeds, Settlement, Staging,
     TransferChange, Unfinished, Unsettled, UnsettledCounts, Whom,

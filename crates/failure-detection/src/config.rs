@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The times and limits of failure detection. All nodes of a cluster should have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MembershipConfig {
+pub struct DetectionConfig {
     /// How often a node probes one of the others.
     pub probe_period: Duration,
     /// After how long without an answer it asks others to probe the same node. It must be shorter
@@ -42,7 +42,7 @@ pub struct MembershipConfig {
     pub late_after: Duration,
 }
 
-impl Default for MembershipConfig {
+impl Default for DetectionConfig {
     fn default() -> Self {
         Self {
             probe_period: Duration::from_millis(350),
@@ -64,7 +64,7 @@ impl Default for MembershipConfig {
 #[error("{0}")]
 pub struct InvalidTimes(pub &'static str);
 
-impl MembershipConfig {
+impl DetectionConfig {
     /// Checks that the times make sense together.
     pub fn check(&self) -> Result<(), InvalidTimes> {
         let demands = [

@@ -1,6 +1,6 @@
 //! Failure detection and soft state as one state machine.
 
-use crate::config::MembershipConfig;
+use crate::config::DetectionConfig;
 use crate::detector::Detector;
 use crate::local_clock::LocalClock;
 use crate::packet::{Body, Packet};
@@ -8,7 +8,7 @@ use crate::process::Process;
 use crate::reader::Malformed;
 use crate::soft_state::SoftState;
 use crate::state_exchange::StateExchange;
-use crate::view::{MembershipView, PeerState, PeerView};
+use crate::view::{PeerState, PeerView, PeersView};
 use bytes::Bytes;
 use ombak_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub enum Change {
     Left(NodeId),
     /// A member told something new about itself.
     Told(NodeId),
-    /// A peer knows this node under a higher boot number: [`MembershipView::later_boot_number`].
+    /// A peer knows this node under a higher boot number: [`PeersView::later_boot_number`].
     LaterBoot(u64),
 }
 
@@ -36,18 +36,18 @@ pub struct Effects {
     pub packets: Vec<(NodeId, Bytes)>,
     /// What was noticed, in order.
     pub changes: Vec<Change>,
-    /// Whether [`MembershipCore::view`] differs from what it was.
+    /// Whether [`DetectionCore::view`] differs from what it was.
     pub view_changed: bool,
 }
 
 /// The state machine of one node. Times are readings of the node's clock since any fixed moment.
-pub struct MembershipCore {
-    config: MembershipConfig,
+pub struct DetectionCore {
+    config: DetectionConfig,
     clock: LocalClock,
     detector: Detector,
     exchange: StateExchange,
     /// What the driver was told last.
-    view: MembershipView,
+    view: PeersView,
     left: BTreeMap<NodeId, Process>,
     next_announcement: Duration,
     /// The member that was called last. The next round of calls begins after it.
@@ -55,14 +55,14 @@ pub struct MembershipCore {
     effects: Effects,
 }
 
-impl MembershipCore {
+impl DetectionCore {
     /// A node that knows nobody. All choices follow from `seed`.
-    pub fn new(me: Process, config: MembershipConfig, seed: u64) -> Self {
+    pub fn new(me: Process, config: DetectionConfig, seed: u64) -> Self {
         Self {
             clock: LocalClock::new(config.late_after),
             detector: Detector::new(me, &config, seed),
             exchange: StateExchange::new(config.state_interval, config.state_retry),
-            view: MembershipView::default(),
+            view: PeersView::default(),
             left: BTreeMap::new(),
             next_announcement: Duration::ZERO,
             last_called: None,
@@ -134,7 +134,7 @@ impl MembershipCore {
     }
 
     /// What this node knows about the others.
-    pub const fn view(&self) -> &MembershipView {
+    pub const fn view(&self) -> &PeersView {
         &self.view
     }
 

@@ -1,7 +1,7 @@
 //! The failure detector: foca, fed with time, with packets and with the list of members.
 
 use crate::codec::{Arrived, PacketCodec};
-use crate::config::MembershipConfig;
+use crate::config::DetectionConfig;
 use crate::evidence::Evidence;
 use crate::process::Process;
 use crate::reader::Malformed;
@@ -39,7 +39,7 @@ pub(crate) struct Detector {
 }
 
 impl Detector {
-    pub(crate) fn new(me: Process, config: &MembershipConfig, seed: u64) -> Self {
+    pub(crate) fn new(me: Process, config: &DetectionConfig, seed: u64) -> Self {
         let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         Self {
             foca: Foca::new(me, foca_config(config), rng, PacketCodec),
@@ -174,7 +174,7 @@ impl Detector {
     }
 }
 
-fn foca_config(config: &MembershipConfig) -> foca::Config {
+fn foca_config(config: &DetectionConfig) -> foca::Config {
     let at_least_one = |count: usize| NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
     foca::Config {
         probe_period: config.probe_period,

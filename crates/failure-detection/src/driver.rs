@@ -1,14 +1,14 @@
 //! Runs failure detection and the health of requests over a runtime and a transport.
 
-use crate::config::{InvalidTimes, MembershipConfig};
-use crate::core::{Change, Effects, MembershipCore};
+use crate::config::{DetectionConfig, InvalidTimes};
+use crate::core::{Change, DetectionCore, Effects};
 use crate::health::{HealthConfig, RequestHealth};
 use crate::liveness::LivenessTable;
 use crate::local_clock::LocalClock;
 use crate::process::Process;
 use crate::soft_state::SoftState;
-use crate::transport::{HealthProbe, MembershipTransport};
-use crate::view::MembershipView;
+use crate::transport::{DetectionTransport, HealthProbe};
+use crate::view::PeersView;
 use ombak_runtime::{NoRandomBytes, Published, Runtime, RuntimeExt, within};
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -18,25 +18,25 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// What membership is made of.
-pub struct MembershipParts {
+/// What a failure detector is made of.
+pub struct FailureDetectorParts {
     /// Time, randomness and tasks.
     pub runtime: Arc<dyn Runtime>,
     /// Sends packets.
-    pub transport: Arc<dyn MembershipTransport>,
+    pub transport: Arc<dyn DetectionTransport>,
     /// Asks a node over the path of requests.
     pub probe: Arc<dyn HealthProbe>,
     /// This node's process.
     pub me: Process,
     /// The times of failure detection.
-    pub config: MembershipConfig,
+    pub config: DetectionConfig,
     /// The times of request health.
     pub health: HealthConfig,
     /// Is told which members are up for requests. It was made with the same times.
     pub liveness: Arc<LivenessTable>,
 }
 
-/// Why membership did not start.
+/// Why a failure detector did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration makes no sense.
@@ -47,44 +47,44 @@ pub enum StartError {
     NoRandomBytes(#[from] NoRandomBytes),
 }
 
-/// The membership of one node. It is cheap to clone, and runs until [`Membership::stop`].
+/// The failure detector of one node. It is cheap to clone, and runs until [`FailureDetector::stop`].
 #[derive(Clone)]
-pub struct Membership {
+pub struct FailureDetector {
     inner: Arc<Inner>,
 }
 
 struct Inner {
     runtime: Arc<dyn Runtime>,
-    transport: Arc<dyn MembershipTransport>,
+    transport: Arc<dyn DetectionTransport>,
     probe: Arc<dyn HealthProbe>,
     health_config: HealthConfig,
     me: NodeId,
     began: Instant,
     state: Mutex<State>,
     liveness: Arc<LivenessTable>,
-    view: Arc<Published<Arc<MembershipView>>>,
+    view: Arc<Published<Arc<PeersView>>>,
     /// Wakes the task when something has become due earlier.
     wake: Notify,
     is_stopped: AtomicBool,
 }
 
 struct State {
-    core: MembershipCore,
+    core: DetectionCore,
     /// The members that the detector calls up.
     health: BTreeMap<NodeId, RequestHealth>,
     health_clock: LocalClock,
     next_look: Duration,
 }
 
-impl Membership {
+impl FailureDetector {
     /// Starts without members.
-    pub fn start(parts: MembershipParts) -> Result<Self, StartError> {
+    pub fn start(parts: FailureDetectorParts) -> Result<Self, StartError> {
         parts.config.check()?;
         parts.health.check()?;
         let seed = parts.runtime.random_u64()?;
         let state = State {
             health_clock: LocalClock::new(parts.config.late_after),
-            core: MembershipCore::new(parts.me, parts.config, seed),
+            core: DetectionCore::new(parts.me, parts.config, seed),
             health: BTreeMap::new(),
             next_look: Duration::ZERO,
         };
@@ -114,7 +114,7 @@ impl Membership {
     }
 
     /// Sets what this node tells the others. It is cheap to call often: the others hear of a change
-    /// at most once in [`MembershipConfig::state_interval`].
+    /// at most once in [`DetectionConfig::state_interval`].
     pub fn publish(&self, state: SoftState) {
         self.inner.step(|core, now| core.publish(now, state));
     }
@@ -131,14 +131,14 @@ impl Membership {
     }
 
     /// What is known about the other members now.
-    pub fn view(&self) -> Arc<MembershipView> {
+    pub fn view(&self) -> Arc<PeersView> {
         self.inner.view.get()
     }
 
     /// What is known about the other members, for those who wait for a change. A slow follower
     /// misses intermediate views, and sees by [`PeerView::times_up`](crate::PeerView::times_up)
-    /// that a peer came up meanwhile. It ends when membership stops.
-    pub fn published(&self) -> &Arc<Published<Arc<MembershipView>>> {
+    /// that a peer came up meanwhile. It ends when the failure detector stops.
+    pub fn published(&self) -> &Arc<Published<Arc<PeersView>>> {
         &self.inner.view
     }
 
@@ -162,7 +162,7 @@ impl Drop for Inner {
     }
 }
 
-/// Does what is due until membership stops, or nobody has it any more.
+/// Does what is due until the failure detector stops, or nobody has it any more.
 async fn run(inner: Weak<Inner>, runtime: Arc<dyn Runtime>) {
     loop {
         let Some(strong) = inner.upgrade() else { return };
@@ -170,7 +170,7 @@ async fn run(inner: Weak<Inner>, runtime: Arc<dyn Runtime>) {
             return;
         }
         let due = strong.tick();
-        // The task must not keep membership alive while it sleeps for long, but it never does:
+        // The task must not keep the failure detector alive while it sleeps for long, but it never does:
         // something is due within one announcement interval.
         let _ = within(&*runtime, Some(strong.began + due), strong.wake.notified()).await;
     }
@@ -181,7 +181,7 @@ impl Inner {
         self.runtime.now().saturating_duration_since(self.began)
     }
 
-    fn step(&self, step: impl FnOnce(&mut MembershipCore, Duration)) {
+    fn step(&self, step: impl FnOnce(&mut DetectionCore, Duration)) {
         let now = self.now();
         let mut state = self.state.lock();
         let due = state.core.next_due();

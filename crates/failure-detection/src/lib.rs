@@ -2,17 +2,17 @@
 //! answer requests.
 //!
 //! What it is:
-//! * [`MembershipCore`] detects failures with the SWIM protocol (the library foca) and hands the
+//! * [`DetectionCore`] detects failures with the SWIM protocol (the library foca) and hands the
 //!   [`SoftState`] of each node to the others. It is a state machine: packets and the time go in,
 //!   packets and changes come out.
 //! * [`RequestHealth`] learns from the outcomes of requests. A peer that answers gossip but no
 //!   requests is not up for requests: a stopped process, a link that works one way, a slow disk.
 //! * [`LivenessTable`] joins both into one answer that each request reads without a lock.
-//! * [`Membership`] runs all of this over a [`Runtime`](ombak_runtime::Runtime) and a
-//!   [`MembershipTransport`].
+//! * [`FailureDetector`] runs all of this over a [`Runtime`](ombak_runtime::Runtime) and a
+//!   [`DetectionTransport`].
 //!
 //! What it is not: it does not decide which nodes are members. Members come from outside
-//! ([`Membership::set_members`]); a node that is not a member is neither probed nor believed. It
+//! ([`FailureDetector::set_members`]); a node that is not a member is neither probed nor believed. It
 //! has no sockets, and it does not prove who a sender is: the transport does. Nothing here is
 //! durable, and nothing that must agree on all nodes may be derived from it.
 //!
@@ -21,7 +21,7 @@
 //! * Only differences of one node's own clock count. A node that was paused does not take its own
 //!   pause for the silence of others ([`config`]).
 //! * No bytes of a peer cause a panic, or an allocation that their length does not justify.
-//! * Everything that is sent has a version and a limit ([`MembershipConfig`], [`soft_state`]).
+//! * Everything that is sent has a version and a limit ([`DetectionConfig`], [`soft_state`]).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -43,15 +43,15 @@ mod timers;
 mod transport;
 mod view;
 
-pub use config::{InvalidTimes, MembershipConfig};
-pub use core::{Change, Effects, MembershipCore};
-pub use driver::{Membership, MembershipParts, StartError};
+pub use config::{DetectionConfig, InvalidTimes};
+pub use core::{Change, DetectionCore, Effects};
+pub use driver::{FailureDetector, FailureDetectorParts, StartError};
 pub use health::{HealthConfig, Outcome, RequestHealth};
 pub use liveness::LivenessTable;
 pub use process::Process;
 pub use soft_state::{ClassSet, RingVersionKnown, SoftState};
-pub use transport::{HealthProbe, MembershipTransport};
-pub use view::{MembershipView, PeerState, PeerView};
+pub use transport::{DetectionTransport, HealthProbe};
+pub use view::{PeerState, PeerView, PeersView};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The envelope of everything that membership sends.
+//! The envelope of everything that a failure detector sends.
 //!
 //! ```text
 //! version u8 = 1 | kind u8 | sender (process, 28 bytes) | known boot number u64 | body

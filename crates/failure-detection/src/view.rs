@@ -42,7 +42,7 @@ pub struct PeerView {
 
 /// What is known about all other members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MembershipView {
+pub struct PeersView {
     /// The members.
     pub peers: BTreeMap<NodeId, PeerView>,
     /// A peer knows this node under this boot number, which is higher than its own: the node's
@@ -50,7 +50,7 @@ pub struct MembershipView {
     pub later_boot_number: Option<u64>,
 }
 
-impl MembershipView {
+impl PeersView {
     /// Whether the failure detector says that a node is up. The health of its requests does not
     /// count.
     pub fn is_up(&self, node: NodeId) -> bool {

@@ -3,12 +3,11 @@
 use crate::counts::{HookCounts, is_timeout, reached_limit, took_too_long};
 use crate::opened::OpenFunctions;
 use crate::owner;
-use crate::pre_commit::shown;
 use ombak_functions::Lane;
 use ombak_kv::hooks::HookedKey;
 use ombak_mapreduce::{Input, object_to_json};
 use ombak_types::props::Hook;
-use ombak_types::{Object, ShownName};
+use ombak_types::{Object, ShownKey};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -62,7 +61,7 @@ pub(crate) fn queue_all(
             (_, Hook::ModFun { module, function }) => Err(format!("{module}:{function} is an Erlang function")),
         };
         if let Err(why) = queued {
-            let (bucket_type, bucket, key) = shown(&at);
+            let ShownKey { bucket_type, bucket, key } = ShownKey::in_bucket(&at.bucket, &at.key);
             warn!(%bucket_type, %bucket, %key, why, "a post-commit hook was not run");
             counts.dropped.add(1);
             failed();
@@ -103,15 +102,15 @@ fn queue(
             };
             if let Err(why) = done {
                 let at = &waiting.input;
-                let (bucket_type, bucket) = (ShownName(&at.bucket.bucket_type), ShownName(&at.bucket.name));
-                let (hook, key) = (&*hook_there, ShownName(&at.key));
+                let ShownKey { bucket_type, bucket, key } = ShownKey::in_bucket(&at.bucket, &at.key);
+                let hook = &*hook_there;
                 warn!(hook, %bucket_type, %bucket, %key, why, "a post-commit hook failed");
                 failed_there();
             }
         },
         move |why| {
-            let (bucket_type, bucket_name) = (ShownName(&bucket.bucket_type), ShownName(&bucket.name));
-            warn!(hook = &*hook, %bucket_type, bucket = %bucket_name, %why, "a post-commit hook was not run");
+            let at = ShownKey::of_bucket(&bucket);
+            warn!(hook = &*hook, bucket_type = %at.bucket_type, bucket = %at.bucket, %why, "a post-commit hook was not run");
             counts.post_timeouts.add(u64::from(took_too_long(&why)));
             if reached_limit(&why) {
                 counts.note_limit(&bucket, &hook);

@@ -9,7 +9,7 @@ use ombak_mapreduce::{Input, object_from_json, object_to_json};
 use ombak_script::{ErrorKind, PreCommit, ScriptError};
 use ombak_types::error::PrecommitReason;
 use ombak_types::props::Hook;
-use ombak_types::{Error, Object, ShownName};
+use ombak_types::{Error, Object, ShownKey};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -138,21 +138,16 @@ fn missing(hook: String) -> Error {
     Error::PrecommitFail(Some(PrecommitReason::HookMissing(hook)))
 }
 
-/// The key of a put for a log line.
-pub(crate) fn shown(at: &HookedKey) -> (ShownName<'_>, ShownName<'_>, ShownName<'_>) {
-    (ShownName(&at.bucket.bucket_type), ShownName(&at.bucket.name), ShownName(&at.key))
-}
-
 /// The refusal because a hook broke down, as Riak gives it: without a reason. The log has it.
 fn broken(at: &HookedKey, name: &str, why: &str) -> Error {
-    let (bucket_type, bucket, key) = shown(at);
+    let ShownKey { bucket_type, bucket, key } = ShownKey::in_bucket(&at.bucket, &at.key);
     warn!(hook = name, %bucket_type, %bucket, %key, why, "a pre-commit hook failed, and so did its put");
     Error::PrecommitFail(None)
 }
 
 /// The refusal because a hook gave back something else than an object.
 fn invalid(at: &HookedKey, name: &str, why: &str) -> Error {
-    let (bucket_type, bucket, key) = shown(at);
+    let ShownKey { bucket_type, bucket, key } = ShownKey::in_bucket(&at.bucket, &at.key);
     warn!(hook = name, %bucket_type, %bucket, %key, why, "a pre-commit hook gave back no object");
     let mut term = String::from("{invalid_return,");
     write_term(&Value::String(name.to_owned()), &mut term);

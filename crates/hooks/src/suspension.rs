@@ -4,7 +4,7 @@
 //! While it is suspended its puts are refused at once. Only the hook of that bucket is suspended.
 
 use ombak_stats::Sum;
-use ombak_types::{Bucket, ShownName};
+use ombak_types::{Bucket, ShownKey};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -92,10 +92,11 @@ impl Suspensions {
         let record = hooks.entry((bucket.clone(), hook.to_owned())).or_insert_with(|| Record::new(now));
         let Some(time) = record.note_limit(now) else { return };
         self.total.add(1);
+        let ShownKey { bucket_type, bucket, .. } = ShownKey::of_bucket(bucket);
         warn!(
             hook,
-            bucket_type = %ShownName(&bucket.bucket_type),
-            bucket = %ShownName(&bucket.name),
+            %bucket_type,
+            %bucket,
             suspended_s = time.as_secs(),
             "a hook is suspended, because it keeps reaching its time limit; its puts are refused with `overload`"
         );

@@ -9,6 +9,14 @@ pub enum OpenError {
     /// A setting is invalid.
     #[error("{0}")]
     Config(String),
+    /// A consumer of changes has a name with which it cannot keep its place.
+    #[error("a consumer of changes is named '{name}': {why}")]
+    ConsumerName {
+        /// The name.
+        name: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// A file of the node cannot be used.
     #[error(transparent)]
     Files(#[from] NodeFileError),

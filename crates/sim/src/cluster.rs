@@ -79,7 +79,7 @@ pub struct RepairCounts {
 
 /// What a node is to its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum MemberStage {
     /// Nothing runs on its machine yet.
     Spare,
     /// It runs, and is about to be a member. No client uses it.
@@ -95,7 +95,7 @@ pub struct Node {
     /// Its host.
     pub host: HostId,
     /// What it is to its cluster.
-    pub standing: Standing,
+    pub stage: MemberStage,
     /// Its backend.
     pub backend: BackendKind,
     /// Its identity, once it has started.
@@ -121,10 +121,10 @@ pub struct Node {
 }
 
 impl Node {
-    fn new(host: HostId, standing: Standing, backend: BackendKind, disks: Disks) -> Self {
+    fn new(host: HostId, stage: MemberStage, backend: BackendKind, disks: Disks) -> Self {
         Self {
             host,
-            standing,
+            stage,
             backend,
             id: None,
             kv: None,
@@ -243,8 +243,8 @@ impl Cluster {
                 (Backends::Mixed, BackendKind::Memory) if !may_forget => BackendKind::Bitcask,
                 (Backends::Mixed, backend) => backend,
             };
-            let standing = if host.0 <= count { Standing::Member } else { Standing::Spare };
-            nodes.push(Node::new(host, standing, backend, Disks::new(random.next(), &world.runtime(host))));
+            let stage = if host.0 <= count { MemberStage::Member } else { MemberStage::Spare };
+            nodes.push(Node::new(host, stage, backend, Disks::new(random.next(), &world.runtime(host))));
         }
         made.note("the network".to_owned(), &network.streams);
         let (world, made) = (world.clone(), made.clone());
@@ -310,18 +310,18 @@ impl Cluster {
 
     /// The hosts of all nodes that are members, or about to be.
     pub fn hosts(&self) -> Vec<HostId> {
-        let runs = |node: &&Node| matches!(node.standing, Standing::Member | Standing::Joining);
+        let runs = |node: &&Node| matches!(node.stage, MemberStage::Member | MemberStage::Joining);
         self.nodes.iter().filter(runs).map(|node| node.host).collect()
     }
 
     /// The hosts of all members.
     pub fn member_hosts(&self) -> Vec<HostId> {
-        self.nodes.iter().filter(|node| node.standing == Standing::Member).map(|node| node.host).collect()
+        self.nodes.iter().filter(|node| node.stage == MemberStage::Member).map(|node| node.host).collect()
     }
 
     /// The hosts of all machines that may have a part: nodes that are gone have none.
     pub fn present_hosts(&self) -> Vec<HostId> {
-        self.nodes.iter().filter(|node| node.standing != Standing::Gone).map(|node| node.host).collect()
+        self.nodes.iter().filter(|node| node.stage != MemberStage::Gone).map(|node| node.host).collect()
     }
 
     /// Whether a host and more than half of the members can exchange messages.
@@ -375,7 +375,7 @@ impl Cluster {
         let (Some(placement), Some(home)) = (self.placement(), self.home_of(key)) else { return Vec::new() };
         let owners = placement.home(home).replica_set(key.kind.n);
         let hosts = owners.iter().filter_map(|owner| self.host_of(*owner));
-        hosts.filter(|host| self.node(*host).standing != Standing::Gone).collect()
+        hosts.filter(|host| self.node(*host).stage != MemberStage::Gone).collect()
     }
 
     /// What a process on a host needs for its engine.

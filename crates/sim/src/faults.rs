@@ -2,7 +2,7 @@
 
 use crate::bad_sectors;
 use crate::clients::Rush;
-use crate::cluster::{Cluster, Standing, Wiring};
+use crate::cluster::{Cluster, MemberStage, Wiring};
 use crate::oracle::{Oracle, Violation};
 use crate::random::Random;
 use crate::starting;
@@ -362,7 +362,7 @@ impl Nemesis {
 
     async fn start(&self, host: HostId) {
         // A member that is none any more ends for ever.
-        if self.cluster.lock().node(host).standing == Standing::Gone {
+        if self.cluster.lock().node(host).stage == MemberStage::Gone {
             return;
         }
         let mut started = starting::start(&self.cluster, host).await;
@@ -383,7 +383,7 @@ impl Nemesis {
                 // A member that lacks something is asked before it has got it.
                 let node = cluster.node(host);
                 let lacks_something = node.kv.as_ref().is_some_and(|kv| !kv.filling_classes().is_empty());
-                if lacks_something && node.standing == Standing::Member {
+                if lacks_something && node.stage == MemberStage::Member {
                     *self.rush.lock() = Rush { left: RUSH_READS, host };
                 }
                 oracle.check_all(&cluster);
@@ -432,7 +432,7 @@ impl Nemesis {
             Lasting::Remounted(host) => {
                 self.start(host).await;
                 // It is asked at once, whether or not it knows what it lacks.
-                if self.cluster.lock().node(host).standing == Standing::Member {
+                if self.cluster.lock().node(host).stage == MemberStage::Member {
                     *self.rush.lock() = Rush { left: RUSH_READS, host };
                 }
                 self.state.lock().busy.remove(&host);

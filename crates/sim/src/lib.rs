@@ -87,7 +87,7 @@ pub mod world;
 pub use bucket_kinds::{BucketKind, Merging};
 pub use changes::ChangeKind;
 pub use clients::ClientCounts;
-pub use cluster::{BackendKind, Backends, Cluster, Machines, RepairCounts, Standing, Wiring};
+pub use cluster::{BackendKind, Backends, Cluster, Machines, MemberStage, RepairCounts, Wiring};
 pub use faults::FaultKind;
 pub use random::Random;
 pub use run::{Report, run_seed};

@@ -84,7 +84,7 @@ fn knows_all(clients: &Clients, host: HostId, others: &[HostId]) -> bool {
     others
         .iter()
         .filter_map(|other| cluster.node(*other).id)
-        .all(|id| member.node().membership().is_none_or(|membership| membership.liveness().is_up(id)))
+        .all(|id| member.node().failure_detector().is_none_or(|failure_detector| failure_detector.liveness().is_up(id)))
 }
 
 /// Writes a value that replaces nothing. Returns its number if the write was acknowledged.

@@ -2,7 +2,7 @@
 //! because each packet costs a run processor time.
 
 use ombak_cluster::{Detection, MemberTiming};
-use ombak_failure_detection::MembershipConfig;
+use ombak_failure_detection::DetectionConfig;
 use ombak_metadata::Timing;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) const CALM: Duration = Duration::from_secs(9);
 
 /// The times of failure detection.
 pub(crate) fn detection() -> Detection {
-    let membership = MembershipConfig {
+    let detector = DetectionConfig {
         probe_period: Duration::from_secs(1),
         probe_rtt: Duration::from_millis(400),
         suspicion: Duration::from_millis(1_400),
@@ -23,9 +23,9 @@ pub(crate) fn detection() -> Detection {
         announce_interval: Duration::from_secs(1),
         state_interval: Duration::from_secs(2),
         state_retry: Duration::from_secs(1),
-        ..MembershipConfig::default()
+        ..DetectionConfig::default()
     };
-    Detection { membership, ..Detection::default() }
+    Detection { detector, ..Detection::default() }
 }
 
 /// The times of metadata.

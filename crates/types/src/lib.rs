@@ -18,6 +18,7 @@
 
 pub mod clock;
 mod decode_budget;
+mod distinct;
 pub mod error;
 pub mod etf;
 pub mod json;
@@ -39,12 +40,12 @@ pub mod time;
 
 pub use clock::{Actor, ClockEntry, Dot, VectorClock};
 pub use decode_budget::{DecodeBudget, SMALL_MESSAGE_BYTES, TooLarge, allocated};
+pub use distinct::{are_distinct_numbers, are_distinct_texts, place_of_number, place_of_text};
 pub use error::Error;
 pub use names::Bucket;
 pub use node_id::{BadNodeId, NodeId};
 pub use object::{IndexEntry, IndexTerm, KindState, Link, Object, Sibling, SiblingMeta};
 pub use props::{BucketProps, PropMap};
 pub use quorum::Quorum;
-pub use same_text::is_same_text;
 pub use shown_name::{ShownKey, ShownName};
 pub use store_failure::{StoreFailure, StoreFailureKind};

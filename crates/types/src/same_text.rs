@@ -1,7 +1,7 @@
 //! Comparison of texts while the program is compiled.
 
 /// Whether two texts are the same. `==` does not work in constants.
-pub const fn is_same_text(one: &str, other: &str) -> bool {
+pub(crate) const fn is_same_text(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     if one.len() != other.len() {
         return false;

@@ -1,6 +1,7 @@
 //! Names as people read them, in log lines and messages: printable and short. A key may have
 //! 64 KiB, and a client chooses its bytes.
 
+use crate::Bucket;
 use crate::names::split_storage_key;
 use std::fmt::{self, Display};
 
@@ -33,14 +34,16 @@ impl Display for ShownName<'_> {
     }
 }
 
-/// The parts of a storage key as people read them.
+/// The names of a key, or of a bucket, as people read them. Every log line that names one of them
+/// gets the names here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownKey<'a> {
     /// The bucket type; empty if the bytes are not the storage key of an object.
     pub bucket_type: ShownName<'a>,
     /// The bucket; empty if the bytes are not the storage key of an object.
     pub bucket: ShownName<'a>,
-    /// The key within the bucket, or all bytes if they are not the storage key of an object.
+    /// The key within the bucket; empty if a bucket is named. All bytes if they are not the storage
+    /// key of an object.
     pub key: ShownName<'a>,
 }
 
@@ -50,12 +53,22 @@ impl<'a> ShownKey<'a> {
         let (bucket_type, bucket, key) = split_storage_key(storage_key).unwrap_or((b"", b"", storage_key));
         Self { bucket_type: ShownName(bucket_type), bucket: ShownName(bucket), key: ShownName(key) }
     }
+
+    /// The names of a key in a bucket.
+    pub fn in_bucket(bucket: &'a Bucket, key: &'a [u8]) -> Self {
+        let Bucket { bucket_type, name } = bucket;
+        Self { bucket_type: ShownName(bucket_type), bucket: ShownName(name), key: ShownName(key) }
+    }
+
+    /// The names of a bucket. The key is empty.
+    pub fn of_bucket(bucket: &'a Bucket) -> Self {
+        Self::in_bucket(bucket, b"")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bucket;
     use crate::names::encode_storage_key;
 
     fn shown(name: &[u8]) -> String {
@@ -89,5 +102,15 @@ mod tests {
         assert_eq!([bucket_type, bucket, key].map(|name| name.to_string()), ["t", "big", "k"]);
         let ShownKey { bucket_type, bucket, key } = ShownKey::of(b"\x07hidden");
         assert_eq!([bucket_type, bucket, key].map(|name| name.to_string()), ["", "", "0x0768696464656E"]);
+    }
+
+    #[test]
+    fn a_key_has_the_same_names_with_its_bucket_and_as_a_storage_key() {
+        let bucket = Bucket::typed("t\n", "big");
+        let mut key = Vec::new();
+        encode_storage_key(&bucket, b"k", &mut key);
+        assert_eq!(ShownKey::in_bucket(&bucket, b"k"), ShownKey::of(&key));
+        let ShownKey { bucket_type, bucket, key } = ShownKey::of_bucket(&bucket);
+        assert_eq!([bucket_type, bucket, key].map(|name| name.to_string()), ["0x740A", "big", ""]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine asks and tells is what membership knows.
+//! What the engine asks and tells is what the failure detector knows.
 //!
 //! Hot path: each request asks for each replica.
 

@@ -11,5 +11,5 @@ mod transport;
 
 pub(crate) use probe::PROBES;
 pub use running::Detection;
-pub(crate) use running::{MembershipSlot, start};
+pub(crate) use running::{FailureDetectorSlot, start};
 pub(crate) use transport::PACKETS;

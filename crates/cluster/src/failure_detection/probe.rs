@@ -11,7 +11,7 @@ use ombak_types::NodeId;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than membership waits: its own limit ends the probe.
+/// Longer than the failure detector waits: its own limit ends the probe.
 const PROBE_LIFE: Duration = Duration::from_secs(10);
 
 /// Sends probes with the priority of requests, so they wait where requests wait.

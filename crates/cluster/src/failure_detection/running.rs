@@ -1,11 +1,11 @@
-//! The membership of a node that runs.
+//! The failure detector of a node that runs.
 
 use super::probe::RequestProbe;
 use super::transport::PacketTransport;
 use arc_swap::ArcSwapOption;
 use ombak_failure_detection::{
-    ClassSet, HealthConfig, InvalidTimes, LivenessTable, Membership, MembershipConfig, MembershipParts, MembershipView,
-    Process, RingVersionKnown, SoftState, StartError,
+    ClassSet, DetectionConfig, FailureDetector, FailureDetectorParts, HealthConfig, InvalidTimes, LivenessTable,
+    PeersView, Process, RingVersionKnown, SoftState, StartError,
 };
 use ombak_kv::{ClassId, FillReason, Kv};
 use ombak_peer::{NodeIdentity, Peers};
@@ -23,7 +23,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub struct Detection {
     /// Failure detection.
-    pub membership: MembershipConfig,
+    pub detector: DetectionConfig,
     /// The health of requests.
     pub health: HealthConfig,
 }
@@ -35,28 +35,24 @@ impl Detection {
         suspicion: Duration,
         request_stall: Duration,
     ) -> Result<Self, InvalidTimes> {
-        let membership = MembershipConfig {
-            probe_period,
-            probe_rtt: probe_period * 3 / 7,
-            suspicion,
-            ..MembershipConfig::default()
-        };
+        let detector =
+            DetectionConfig { probe_period, probe_rtt: probe_period * 3 / 7, suspicion, ..DetectionConfig::default() };
         let health = HealthConfig {
             slow_after: request_stall,
             stall_max: request_stall,
             probe_limit: request_stall,
             ..HealthConfig::default()
         };
-        membership.check()?;
+        detector.check()?;
         health.check()?;
-        Ok(Self { membership, health })
+        Ok(Self { detector, health })
     }
 }
 
-/// The membership of a node, once it runs. Services are opened before there is one.
-pub(crate) type MembershipSlot = Arc<ArcSwapOption<Membership>>;
+/// The failure detector of a node, once it runs. Services are opened before there is one.
+pub(crate) type FailureDetectorSlot = Arc<ArcSwapOption<FailureDetector>>;
 
-/// Starts membership over a transport that runs.
+/// Starts the failure detector over a transport that runs.
 pub(crate) fn start(
     detection: Detection,
     liveness: Arc<LivenessTable>,
@@ -64,25 +60,25 @@ pub(crate) fn start(
     kv: &Kv,
     runtime: &Arc<dyn Runtime>,
     transport: &Peers,
-) -> Result<Arc<Membership>, StartError> {
-    let membership = Arc::new(Membership::start(MembershipParts {
+) -> Result<Arc<FailureDetector>, StartError> {
+    let failure_detector = Arc::new(FailureDetector::start(FailureDetectorParts {
         runtime: Arc::clone(runtime),
         transport: Arc::new(PacketTransport::new(Arc::clone(runtime), transport.clone())),
         probe: Arc::new(RequestProbe { runtime: Arc::clone(runtime), transport: transport.clone() }),
         me: Process::new(identity.node, identity.boot_number, identity.session),
-        config: detection.membership,
+        config: detection.detector,
         health: detection.health,
         liveness,
     })?);
-    let telling = tell(Arc::downgrade(&membership), kv.clone(), Arc::clone(runtime));
+    let telling = tell(Arc::downgrade(&failure_detector), kv.clone(), Arc::clone(runtime));
     runtime.spawn(Box::pin(telling));
-    runtime.spawn(Box::pin(heed_later_start(membership.published().clone(), kv.clone())));
-    Ok(membership)
+    runtime.spawn(Box::pin(heed_later_start(failure_detector.published().clone(), kv.clone())));
+    Ok(failure_detector)
 }
 
-/// Tells the others about this node until membership is gone.
-async fn tell(membership: Weak<Membership>, kv: Kv, runtime: Arc<dyn Runtime>) {
-    while let Some(strong) = membership.upgrade() {
+/// Tells the others about this node until the failure detector is gone.
+async fn tell(failure_detector: Weak<FailureDetector>, kv: Kv, runtime: Arc<dyn Runtime>) {
+    while let Some(strong) = failure_detector.upgrade() {
         strong.publish(state_of(&kv));
         drop(strong);
         runtime.sleep(TELL_INTERVAL).await;
@@ -110,7 +106,7 @@ fn state_of(kv: &Kv) -> SoftState {
 
 /// Waits until a peer knows of a later start of this node's directory. Then the directory is an old
 /// copy, and what its replicas lack may be anything (docs/design/replication.md §8).
-async fn heed_later_start(views: Arc<Published<Arc<MembershipView>>>, kv: Kv) {
+async fn heed_later_start(views: Arc<Published<Arc<PeersView>>>, kv: Kv) {
     if views.wait_for(|view| view.later_boot_number.is_some()).await.is_none() {
         return;
     }

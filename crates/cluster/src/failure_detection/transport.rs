@@ -2,7 +2,7 @@
 
 use crate::services::{NodeContext, NodeService, Opened, Server, Since};
 use bytes::Bytes;
-use ombak_failure_detection::MembershipTransport;
+use ombak_failure_detection::DetectionTransport;
 use ombak_peer::frame::Priority;
 use ombak_peer::mux::Body;
 use ombak_peer::{Incoming, Lane, Outgoing, Peers, Responder, RingVersion};
@@ -29,10 +29,10 @@ pub(crate) const PACKETS: NodeService = NodeService {
 };
 
 fn open(context: &NodeContext) -> Opened {
-    let slot = context.membership.clone();
+    let slot = context.failure_detector.clone();
     Opened::without_gate(move |request: Incoming, answer: Responder| {
-        if let Some(membership) = &*slot.load() {
-            membership.receive(request.peer().identity.node, request.body());
+        if let Some(failure_detector) = &*slot.load() {
+            failure_detector.receive(request.peer().identity.node, request.body());
         }
         answer.answer(Body::new());
     })
@@ -79,7 +79,7 @@ impl Drop for UnderWay {
     }
 }
 
-impl MembershipTransport for PacketTransport {
+impl DetectionTransport for PacketTransport {
     fn send(&self, to: NodeId, packet: Bytes) {
         let Some(under_way) = UnderWay::begin(to, &self.under_way) else { return };
         let outgoing = Outgoing {

@@ -31,6 +31,11 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
+    /// Whether members that vote on changes of the cluster did not answer.
+    pub const fn lacks_votes(&self) -> bool {
+        matches!(self, Self::Undecided(ProposeError::NoLeader | ProposeError::Unknown))
+    }
+
     /// A refusal in these words.
     pub(crate) fn refused(text: impl Into<String>) -> Self {
         Self::Refused(text.into())

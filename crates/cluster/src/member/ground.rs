@@ -186,12 +186,13 @@ impl Ground {
 
     /// Whether requests are sent to a node.
     pub fn is_up(&self, node: NodeId) -> bool {
-        node == self.id() || self.node.membership().is_none_or(|membership| membership.liveness().is_up(node))
+        node == self.id()
+            || self.node.failure_detector().is_none_or(|failure_detector| failure_detector.liveness().is_up(node))
     }
 
     /// What another member told last about its copies; `None` if this node has heard nothing of it.
     pub fn told_by(&self, member: NodeId) -> Option<Arc<SoftState>> {
-        self.node.membership()?.view().peers.get(&member)?.soft_state.clone()
+        self.node.failure_detector()?.view().peers.get(&member)?.soft_state.clone()
     }
 
     /// The name of a member; its identity if it has none.

@@ -46,6 +46,7 @@ mod tombstones_gate;
 mod upkeep;
 
 pub use admin::commands::{PlanShown, RingReady, Staging};
+pub use admin::deciders::Deciders;
 pub use admin::facts::{ClusterFacts, MemberFacts};
 pub use admin::losses::Losses;
 pub use admin::settlement::{Settlement, Unfinished, Unsettled};

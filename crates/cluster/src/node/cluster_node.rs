@@ -3,12 +3,12 @@
 use super::parts::NodeParts;
 use super::start_error::StartError;
 use crate::capabilities::capabilities;
-use crate::failure_detection::{self, MembershipSlot};
+use crate::failure_detection::{self, FailureDetectorSlot};
 use crate::peer_table::{ClusterPeers, Member};
 use crate::replica::{Caller, ReplicaCounters, ReplicaService};
 use crate::services::{Gates, NodeContext, registry};
 use crate::waking::{self, Watch};
-use ombak_failure_detection::{HealthConfig, LivenessTable, Membership};
+use ombak_failure_detection::{FailureDetector, HealthConfig, LivenessTable};
 use ombak_jobs::Jobs;
 use ombak_kv::Kv;
 use ombak_peer::handshake::LocalPeer;
@@ -50,7 +50,7 @@ pub struct ClusterNode {
     /// The gates of the services that are about data.
     gates: Gates,
     counters: Arc<ReplicaCounters>,
-    membership: MembershipSlot,
+    failure_detector: FailureDetectorSlot,
     /// Ends the watch for pauses.
     is_unwatched: Arc<AtomicBool>,
     listens_on: SocketAddr,
@@ -82,14 +82,14 @@ impl ClusterNode {
         let counters = Arc::new(ReplicaCounters::default());
         let replicas = ReplicaService::new(kv.clone(), runtime.clone(), counters.clone(), parts.replica_calls_max);
         let jobs = Jobs::new(kv.clone(), parts.jobs, peers.clone());
-        let membership = MembershipSlot::default();
+        let failure_detector = FailureDetectorSlot::default();
         let context = NodeContext {
             kv: kv.clone(),
             runtime: runtime.clone(),
             counters: counters.clone(),
             replicas,
             jobs: jobs.clone(),
-            membership: membership.clone(),
+            failure_detector: failure_detector.clone(),
         };
         let started = (|| {
             let mut services = parts.services;
@@ -108,15 +108,15 @@ impl ClusterNode {
             })?;
             if let (Some(detection), Some(table)) = (parts.detection, table) {
                 let running = failure_detection::start(detection, table, &identity, &kv, &runtime, &transport)?;
-                membership.store(Some(running));
+                failure_detector.store(Some(running));
             }
             let address = parts.listen;
             let listens_on = transport.listen(address).map_err(|source| StartError::Listen { address, source })?;
             Ok((transport, listens_on, gates))
         })();
         let (transport, listens_on, gates) = started.inspect_err(|_: &StartError| {
-            if let Some(membership) = membership.swap(None) {
-                membership.stop();
+            if let Some(failure_detector) = failure_detector.swap(None) {
+                failure_detector.stop();
             }
             kv.close();
         })?;
@@ -126,17 +126,29 @@ impl ClusterNode {
             runtime: runtime.clone(),
             liveness: parts.liveness,
             counters: counters.clone(),
-            membership: membership.load_full(),
+            failure_detector: failure_detector.load_full(),
         });
         repair.start();
         let is_unwatched = Arc::new(AtomicBool::new(false));
-        if membership.load().is_some() {
+        if failure_detector.load().is_some() {
             let watch =
                 Watch { kv: kv.clone(), transport: transport.clone(), runtime: runtime.clone(), peers: peers.clone() };
             runtime.spawn(Box::pin(waking::watch(watch, is_unwatched.clone())));
         }
         info!(node = kv.node_name(), node_id = %kv.identity().node_id, address = %listens_on, "listening for other nodes");
-        Ok(Self { kv, repair, runtime, transport, peers, jobs, gates, counters, membership, is_unwatched, listens_on })
+        Ok(Self {
+            kv,
+            repair,
+            runtime,
+            transport,
+            peers,
+            jobs,
+            gates,
+            counters,
+            failure_detector,
+            is_unwatched,
+            listens_on,
+        })
     }
 
     /// The engine.
@@ -186,8 +198,8 @@ impl ClusterNode {
 
     /// What is known about the other members; `None` if this node detects no failures, or has
     /// stopped.
-    pub fn membership(&self) -> Option<Arc<Membership>> {
-        self.membership.load_full()
+    pub fn failure_detector(&self) -> Option<Arc<FailureDetector>> {
+        self.failure_detector.load_full()
     }
 
     /// What was asked of other nodes, and by them.
@@ -201,8 +213,8 @@ impl ClusterNode {
     /// closes while the transport still runs, because its own requests need the other nodes to end.
     pub async fn stop(&self) {
         // The others know at once, and ask other nodes.
-        if let Some(membership) = self.membership.load_full() {
-            membership.leave();
+        if let Some(failure_detector) = self.failure_detector.load_full() {
+            failure_detector.leave();
         }
         self.gates.drain();
         let drained = async {
@@ -232,15 +244,15 @@ impl ClusterNode {
     pub(crate) fn withdraw(&self) {
         self.is_unwatched.store(true, Ordering::SeqCst);
         self.gates.drain();
-        if let Some(membership) = self.membership.swap(None) {
-            membership.leave();
+        if let Some(failure_detector) = self.failure_detector.swap(None) {
+            failure_detector.leave();
         }
     }
 
     fn disconnect(&self) {
         self.is_unwatched.store(true, Ordering::SeqCst);
-        if let Some(membership) = self.membership.swap(None) {
-            membership.stop();
+        if let Some(failure_detector) = self.failure_detector.swap(None) {
+            failure_detector.stop();
         }
         self.peers.disconnect();
         self.transport.stop();

@@ -17,7 +17,7 @@ pub enum StartError {
     Transport(#[from] InvalidConfig),
     /// Failure detection does not start.
     #[error(transparent)]
-    Membership(#[from] ombak_failure_detection::StartError),
+    FailureDetection(#[from] ombak_failure_detection::StartError),
     /// Two services have one number.
     #[error(transparent)]
     Services(#[from] TwoServices),

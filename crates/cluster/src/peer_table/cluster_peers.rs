@@ -9,7 +9,7 @@ use crate::jobs::RemoteParts;
 use crate::liveness::Liveness;
 use crate::replica::{Caller, RemoteReplica};
 use arc_swap::ArcSwap;
-use ombak_failure_detection::{Membership, PeerState};
+use ombak_failure_detection::{FailureDetector, PeerState};
 use ombak_jobs::{NoPartNodes, PartClient, PartNodes};
 use ombak_kv::Peers;
 use ombak_kv::replica::{
@@ -35,13 +35,13 @@ pub struct ClusterPeers {
 #[derive(Default)]
 struct State {
     members: Vec<Member>,
-    standings: Arc<Standings>,
+    excluded: Arc<ExcludedNodes>,
     caller: Option<Arc<Caller>>,
 }
 
-/// What the cluster has decided about nodes, apart from being members. It can be about this node.
+/// Nodes that the cluster has excluded from some of the work. This node can be among them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standings {
+pub(crate) struct ExcludedNodes {
     /// Members that stand in for nobody: they leave, or own nothing yet.
     pub(crate) no_fallbacks: BTreeSet<NodeId>,
     /// Nodes that were removed, and that rings in use still have.
@@ -52,8 +52,8 @@ pub(crate) struct Standings {
 #[derive(Default)]
 struct Table {
     entries: BTreeMap<NodeId, Entry>,
-    standings: Arc<Standings>,
-    membership: Option<Arc<Membership>>,
+    excluded: Arc<ExcludedNodes>,
+    failure_detector: Option<Arc<FailureDetector>>,
 }
 
 struct Entry {
@@ -90,11 +90,11 @@ impl ClusterPeers {
         self.replace_table(&state);
     }
 
-    /// Says what was decided about nodes, for requests that begin from now on.
-    pub(crate) fn set_standings(&self, standings: Standings) {
+    /// Says which nodes are excluded, for requests that begin from now on.
+    pub(crate) fn set_excluded(&self, excluded: ExcludedNodes) {
         let mut state = self.state.lock();
-        if *state.standings != standings {
-            state.standings = Arc::new(standings);
+        if *state.excluded != excluded {
+            state.excluded = Arc::new(excluded);
             self.replace_table(&state);
         }
     }
@@ -143,8 +143,8 @@ impl ClusterPeers {
             Entry { name: m.name.clone(), replica, transfer, coverage: coverage(m.id), is_connected }
         };
         let entries = state.members.iter().map(|member| (member.id, entry(member))).collect();
-        let membership = state.caller.as_ref().and_then(|caller| caller.membership.clone());
-        self.table.store(Arc::new(Table { entries, standings: state.standings.clone(), membership }));
+        let failure_detector = state.caller.as_ref().and_then(|caller| caller.failure_detector.clone());
+        self.table.store(Arc::new(Table { entries, excluded: state.excluded.clone(), failure_detector }));
     }
 }
 
@@ -164,11 +164,11 @@ impl Peers for ClusterPeers {
 
     fn may_stand_in(&self, node: NodeId) -> bool {
         let table = self.table.load();
-        !table.standings.no_fallbacks.contains(&node) && !table.standings.removed.contains(&node)
+        !table.excluded.no_fallbacks.contains(&node) && !table.excluded.removed.contains(&node)
     }
 
     fn was_removed(&self, node: NodeId) -> bool {
-        self.table.load().standings.removed.contains(&node)
+        self.table.load().excluded.removed.contains(&node)
     }
 
     fn replica(&self, node: NodeId) -> Arc<dyn ReplicaClient> {
@@ -206,7 +206,7 @@ impl Peers for ClusterPeers {
         };
         let Some(caller) = caller else { return ClusterFigures::default() };
         let mut counts = caller.transport.counts();
-        let view = caller.membership.as_ref().map(|membership| membership.view());
+        let view = caller.failure_detector.as_ref().map(|failure_detector| failure_detector.view());
         let peers = members.into_iter().map(|member| {
             let counts = counts.remove(&member.id).unwrap_or_default();
             let is_connected = caller.transport.live_session(member.id).is_some();
@@ -241,7 +241,8 @@ impl Peers for ClusterPeers {
 
     fn replica_state(&self, node: NodeId, home: u32, n: u32) -> ReplicaState {
         let is_up = self.is_up(node);
-        let Some(view) = self.table.load().membership.as_ref().map(|membership| membership.view()) else {
+        let Some(view) = self.table.load().failure_detector.as_ref().map(|failure_detector| failure_detector.view())
+        else {
             return ReplicaState { is_up, participates: true, is_full: true, missed_writes: false };
         };
         let told = view.peers.get(&node).and_then(|peer| peer.soft_state.as_ref());

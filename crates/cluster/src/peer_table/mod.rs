@@ -8,5 +8,5 @@ mod cluster_peers;
 mod member;
 
 pub use cluster_peers::ClusterPeers;
-pub(crate) use cluster_peers::Standings;
+pub(crate) use cluster_peers::ExcludedNodes;
 pub use member::Member;

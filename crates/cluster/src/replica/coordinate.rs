@@ -66,8 +66,8 @@ fn refuse_put(answer: Responder, failure: PutFailure) {
 
 /// A put that has arrived, by the clock of this node.
 fn forwarded(message: ForwardedMessage, request: &Incoming) -> ForwardedPut {
-    let ForwardedMessage { operation, begins_before, request: put } = message;
+    let ForwardedMessage { number, begins_before, request: put } = message;
     // Without a moment by which it must begin, the deadline alone counts.
     let begin_by = begins_before.and_then(|before| request.deadline().checked_sub(before));
-    ForwardedPut { number: operation, request: put, begin_by, deadline: Some(request.expires_at()) }
+    ForwardedPut { number, request: put, begin_by, deadline: Some(request.expires_at()) }
 }

@@ -16,7 +16,7 @@ use crate::wire::{
     encode_forwarded_put, encode_promise_request, encode_replica_read, encode_replica_store,
 };
 use bytes::Bytes;
-use ombak_failure_detection::Membership;
+use ombak_failure_detection::FailureDetector;
 use ombak_kv::replica::{
     ConditionalClient, ForwardedPut, PromiseReply, PromiseRequest, PutFailure, ReadReply, ReplicaClient, ReplicaRead,
     ReplicaStore, StoreReply,
@@ -49,14 +49,14 @@ pub(crate) struct Caller {
     pub(crate) liveness: Arc<dyn Liveness>,
     pub(crate) counters: Arc<ReplicaCounters>,
     /// What is known about the other nodes, if this node detects failures.
-    pub(crate) membership: Option<Arc<Membership>>,
+    pub(crate) failure_detector: Option<Arc<FailureDetector>>,
 }
 
 impl Caller {
     /// Watches these members for failures.
     pub(crate) fn watch(&self, members: &[Member]) {
-        if let Some(membership) = &self.membership {
-            membership.set_members(members.iter().map(|member| member.id).collect());
+        if let Some(failure_detector) = &self.failure_detector {
+            failure_detector.set_members(members.iter().map(|member| member.id).collect());
         }
     }
 }
@@ -199,7 +199,7 @@ impl ReplicaClient for RemoteReplica {
         let ForwardedPut { number, request, begin_by, deadline } = put;
         let deadline = deadline.unwrap_or_else(|| self.caller.runtime.now() + WITHOUT_DEADLINE);
         let begins_before = begin_by.map(|begin_by| deadline.saturating_duration_since(begin_by));
-        let message = encode_forwarded_put(&ForwardedMessage { operation: number, begins_before, request });
+        let message = encode_forwarded_put(&ForwardedMessage { number, begins_before, request });
         let times = (begin_by, Some(deadline));
         let stamped = (known_version(&self.caller.kv), message);
         self.ask_on(way_of(&stamped.1), COORDINATE.number, stamped, times, decode_put_reply, PUT_FAILURES)

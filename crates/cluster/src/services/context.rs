@@ -1,6 +1,6 @@
 //! What the servers of a node are made of.
 
-use crate::failure_detection::MembershipSlot;
+use crate::failure_detection::FailureDetectorSlot;
 use crate::replica::{ReplicaCounters, ReplicaService};
 use ombak_jobs::Jobs;
 use ombak_kv::Kv;
@@ -20,5 +20,5 @@ pub(crate) struct NodeContext {
     /// MapReduce jobs.
     pub(crate) jobs: Jobs,
     /// Failure detection, once it runs.
-    pub(crate) membership: MembershipSlot,
+    pub(crate) failure_detector: FailureDetectorSlot,
 }

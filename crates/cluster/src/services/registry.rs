@@ -10,7 +10,7 @@ use crate::member::MemberContext;
 use crate::{coverage, failure_detection, jobs, member, metadata, replica, waking};
 use ombak_peer::Services;
 use ombak_peer::connection::TwoServices;
-use ombak_types::is_same_text;
+use ombak_types::{are_distinct_numbers, are_distinct_texts, place_of_text};
 
 /// All services.
 const SERVICES: &[NodeService] = &[
@@ -29,55 +29,43 @@ const SERVICES: &[NodeService] = &[
     waking::HOLDINGS,
 ];
 
-const _: () = check(SERVICES, FEATURES);
+const _: () = check::<{ SERVICES.len() }>(SERVICES, FEATURES);
 
 /// Fails to compile if two services have one number or one capability, or if a feature has the
-/// capability of a service.
-const fn check(services: &[NodeService], features: &[&str]) {
-    let mut at = 0;
-    while at < services.len() {
-        let mut other = 0;
-        while other < at {
-            assert!(services[other].number != services[at].number, "two services have one number");
-            let is_twice = is_same_text(services[other].capability, services[at].capability);
-            assert!(!is_twice, "two services have one capability");
-            other += 1;
-        }
-        let mut feature = 0;
-        while feature < features.len() {
-            let is_twice = is_same_text(features[feature], services[at].capability);
-            assert!(!is_twice, "a feature has the capability of a service");
-            feature += 1;
-        }
+/// capability of a service. `N` is the number of services.
+const fn check<const N: usize>(services: &[NodeService], features: &[&str]) {
+    let (mut numbers, mut capabilities, mut at) = ([0; N], [""; N], 0);
+    while at < N {
+        (numbers[at], capabilities[at]) = (services[at].number, services[at].capability);
+        let is_of_feature = place_of_text(capabilities[at], features) < features.len();
+        assert!(!is_of_feature, "a feature has the capability of a service");
         at += 1;
     }
+    assert!(are_distinct_numbers(&numbers), "two services have one number");
+    assert!(are_distinct_texts(&capabilities), "two services have one capability");
 }
 
-const _: () = check_messages(SERVICES);
+const _: () = check_messages::<{ message_count(SERVICES) }>(SERVICES);
 
-/// Fails to compile if two kinds of messages have one name.
-const fn check_messages(services: &[NodeService]) {
-    let mut at = 0;
+/// Fails to compile if two kinds of messages have one name. `N` is the number of kinds of messages.
+const fn check_messages<const N: usize>(services: &[NodeService]) {
+    let (mut names, mut count, mut at) = ([""; N], 0, 0);
     while at < services.len() {
         let mut kind = 0;
         while kind < services[at].messages.len() {
-            let name = services[at].messages[kind].name;
-            assert!(count_of(name, services) == 1, "two kinds of messages have one name");
-            kind += 1;
+            names[count] = services[at].messages[kind].name;
+            (count, kind) = (count + 1, kind + 1);
         }
         at += 1;
     }
+    assert!(are_distinct_texts(&names), "two kinds of messages have one name");
 }
 
-/// How many kinds of messages have a name.
-const fn count_of(name: &str, services: &[NodeService]) -> usize {
+/// The number of kinds of messages.
+const fn message_count(services: &[NodeService]) -> usize {
     let (mut count, mut at) = (0, 0);
     while at < services.len() {
-        let mut kind = 0;
-        while kind < services[at].messages.len() {
-            count += is_same_text(services[at].messages[kind].name, name) as usize;
-            kind += 1;
-        }
+        count += services[at].messages.len();
         at += 1;
     }
     count
@@ -124,7 +112,7 @@ mod tests {
     fn refuses(change: impl FnOnce(&mut NodeService)) -> bool {
         let mut other = NodeService { number: 60_000, capability: "another-service.1", ..waking::HOLDINGS };
         change(&mut other);
-        std::panic::catch_unwind(|| check(&[waking::HOLDINGS, other], FEATURES)).is_err()
+        std::panic::catch_unwind(|| check::<2>(&[waking::HOLDINGS, other], FEATURES)).is_err()
     }
 
     #[test]
@@ -161,10 +149,10 @@ mod tests {
 
     #[test]
     fn a_kind_of_message_belongs_to_one_service() {
-        let twice = || check_messages(&[waking::HOLDINGS, waking::HOLDINGS]);
-        assert!(std::panic::catch_unwind(twice).is_err());
-        let once = || check_messages(&[waking::HOLDINGS, coverage::COVERAGE]);
-        assert!(std::panic::catch_unwind(once).is_ok());
+        const TWICE: &[NodeService] = &[waking::HOLDINGS, waking::HOLDINGS];
+        const ONCE: &[NodeService] = &[waking::HOLDINGS, coverage::COVERAGE];
+        assert!(std::panic::catch_unwind(|| check_messages::<{ message_count(TWICE) }>(TWICE)).is_err());
+        assert!(std::panic::catch_unwind(|| check_messages::<{ message_count(ONCE) }>(ONCE)).is_ok());
     }
 
     #[test]

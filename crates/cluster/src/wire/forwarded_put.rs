@@ -1,7 +1,7 @@
 //! A put that another node coordinates.
 //!
 //! ```text
-//! version u8, operation u64, fields, put                see `put_request`
+//! version u8, number u64, fields, put                see `put_request`
 //! fields  1 how long before its deadline it must begin      varint microseconds
 //! ```
 //!
@@ -25,7 +25,7 @@ mod tag {
 #[derive(Clone, Debug)]
 pub struct ForwardedMessage {
     /// The number of the put.
-    pub operation: u64,
+    pub number: u64,
     /// How long before its deadline the put must begin.
     pub begins_before: Option<Duration>,
     /// The put.
@@ -34,9 +34,9 @@ pub struct ForwardedMessage {
 
 /// Encodes a forwarded put.
 pub fn encode_forwarded_put(put: &ForwardedMessage) -> Body {
-    let ForwardedMessage { operation, begins_before, request } = put;
+    let ForwardedMessage { number, begins_before, request } = put;
     let mut out = Writer::of_message();
-    out.u64(*operation);
+    out.u64(*number);
     if let Some(before) = begins_before {
         out.number_field(tag::BEGINS_BEFORE_US, u64::try_from(before.as_micros()).unwrap_or(u64::MAX));
     }
@@ -47,7 +47,7 @@ pub fn encode_forwarded_put(put: &ForwardedMessage) -> Body {
 /// Decodes a forwarded put.
 pub fn decode_forwarded_put(message: &Bytes) -> Result<ForwardedMessage, Malformed> {
     let mut reader = Reader::of_message(message)?;
-    let operation = reader.u64()?;
+    let number = reader.u64()?;
     let mut begins_before = None;
     read_fields(&mut reader, |tag, content| {
         if tag != tag::BEGINS_BEFORE_US {
@@ -56,5 +56,5 @@ pub fn decode_forwarded_put(message: &Bytes) -> Result<ForwardedMessage, Malform
         begins_before = Some(Duration::from_micros(content.varint()?));
         Ok(Field::Read)
     })?;
-    Ok(ForwardedMessage { operation, begins_before, request: read_put(reader)? })
+    Ok(ForwardedMessage { number, begins_before, request: read_put(reader)? })
 }

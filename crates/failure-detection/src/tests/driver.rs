@@ -2,8 +2,8 @@
 
 use super::network::id;
 use crate::{
-    HealthConfig, HealthProbe, LivenessTable, Membership, MembershipConfig, MembershipParts, MembershipTransport,
-    Outcome, Process, SoftState,
+    DetectionConfig, DetectionTransport, FailureDetector, FailureDetectorParts, HealthConfig, HealthProbe,
+    LivenessTable, Outcome, Process, SoftState,
 };
 use bytes::Bytes;
 use ombak_runtime::{BoxFuture, Runtime, RuntimeExt, TokioRuntime, within};
@@ -17,13 +17,13 @@ use std::time::Duration;
 /// Nodes by their id, and whether those that are here answer requests.
 #[derive(Default)]
 struct Wires {
-    nodes: Mutex<BTreeMap<NodeId, Membership>>,
+    nodes: Mutex<BTreeMap<NodeId, FailureDetector>>,
     answers: AtomicBool,
 }
 
 struct Wire(NodeId, Arc<Wires>);
 
-impl MembershipTransport for Wire {
+impl DetectionTransport for Wire {
     fn send(&self, to: NodeId, packet: Bytes) {
         let (from, wires) = (self.0, Arc::clone(&self.1));
         TokioRuntime.spawn(Box::pin(async move {
@@ -47,21 +47,21 @@ impl HealthProbe for Wire {
     }
 }
 
-fn start(node: u64, wires: &Arc<Wires>) -> Membership {
+fn start(node: u64, wires: &Arc<Wires>) -> FailureDetector {
     let wire = Arc::new(Wire(id(node), Arc::clone(wires)));
-    let parts = MembershipParts {
+    let parts = FailureDetectorParts {
         runtime: Arc::new(TokioRuntime),
         transport: wire.clone(),
         probe: wire,
         me: Process::new(id(node), 1, node),
-        config: MembershipConfig::default(),
+        config: DetectionConfig::default(),
         health: HealthConfig::default(),
         liveness: Arc::new(LivenessTable::new(&HealthConfig::default())),
     };
-    let membership = Membership::start(parts).unwrap();
-    wires.nodes.lock().insert(id(node), membership.clone());
-    membership.set_members(BTreeSet::from([id(1), id(2), id(3)]));
-    membership
+    let detector = FailureDetector::start(parts).unwrap();
+    wires.nodes.lock().insert(id(node), detector.clone());
+    detector.set_members(BTreeSet::from([id(1), id(2), id(3)]));
+    detector
 }
 
 async fn eventually(what: &str, holds: impl Fn() -> bool) {
@@ -78,7 +78,7 @@ async fn eventually(what: &str, holds: impl Fn() -> bool) {
 async fn nodes_find_each_other_tell_each_other_and_notice_who_stops() {
     let wires = Arc::new(Wires::default());
     wires.answers.store(true, Ordering::Relaxed);
-    let nodes: Vec<Membership> = (1..=3).map(|node| start(node, &wires)).collect();
+    let nodes: Vec<FailureDetector> = (1..=3).map(|node| start(node, &wires)).collect();
     let up = |by: usize, of: u64| nodes[by].liveness().is_up(id(of));
     eventually("all are up", || up(0, 2) && up(0, 3) && up(1, 1) && up(1, 3) && up(2, 1) && up(2, 2)).await;
     assert!(!up(0, 1), "a node is no peer of itself");
@@ -101,7 +101,7 @@ async fn nodes_find_each_other_tell_each_other_and_notice_who_stops() {
 async fn a_peer_that_answers_gossip_but_no_requests_is_down_until_its_probes_are_answered() {
     let wires = Arc::new(Wires::default());
     wires.answers.store(true, Ordering::Relaxed);
-    let nodes: Vec<Membership> = (1..=2).map(|node| start(node, &wires)).collect();
+    let nodes: Vec<FailureDetector> = (1..=2).map(|node| start(node, &wires)).collect();
     let table = nodes[0].liveness();
     eventually("the peer is up", || table.is_up(id(2))).await;
     wires.answers.store(false, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! A simulated network of membership cores.
+//! A simulated network of cores that detect failures.
 
-use crate::{Change, MembershipConfig, MembershipCore, PeerState, Process, SoftState};
+use crate::{Change, DetectionConfig, DetectionCore, PeerState, Process, SoftState};
 use bytes::Bytes;
 use ombak_types::NodeId;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -19,7 +19,7 @@ enum Run {
 }
 
 struct Node {
-    core: MembershipCore,
+    core: DetectionCore,
     boot_number: u64,
     /// What the node's clock shows at the beginning.
     clock_offset: Duration,
@@ -91,7 +91,7 @@ impl Net {
 
     pub(super) fn start(&mut self, node: NodeId, boot_number: u64) {
         let me = Process::new(node, boot_number, self.rng.next_u64());
-        let core = MembershipCore::new(me, MembershipConfig::default(), self.rng.next_u64());
+        let core = DetectionCore::new(me, DetectionConfig::default(), self.rng.next_u64());
         // The clocks of different nodes have nothing to do with each other.
         let clock_offset = MS(self.random(1 << 30));
         self.nodes.insert(node, Node { core, boot_number, clock_offset, run: Run::Running, inbox: Vec::new() });
@@ -123,7 +123,7 @@ impl Net {
         }
         self.node(node).run = Run::Running;
         if self.random(2) == 0 {
-            self.step(node, MembershipCore::tick);
+            self.step(node, DetectionCore::tick);
         }
         for (from, packet) in std::mem::take(&mut self.node(node).inbox) {
             self.step(node, |core, now| core.receive(now, from, &packet));
@@ -147,7 +147,7 @@ impl Net {
     }
 
     pub(super) fn leave(&mut self, node: NodeId) {
-        self.step(node, MembershipCore::leave);
+        self.step(node, DetectionCore::leave);
         self.kill(node);
     }
 
@@ -156,7 +156,7 @@ impl Net {
         self.step(to, |core, now| core.receive(now, from, packet));
     }
 
-    pub(super) fn core(&self, node: NodeId) -> &MembershipCore {
+    pub(super) fn core(&self, node: NodeId) -> &DetectionCore {
         &self.nodes[&node].core
     }
 
@@ -199,7 +199,7 @@ impl Net {
                 (_, Some(at)) if at <= end && woken.is_none_or(|(wake, _)| at <= wake) => self.deliver(at),
                 (Some((wake, node)), _) if wake <= end => {
                     self.now = wake;
-                    self.step(node, MembershipCore::tick);
+                    self.step(node, DetectionCore::tick);
                 }
                 _ => break,
             }
@@ -222,7 +222,7 @@ impl Net {
         }
     }
 
-    fn step(&mut self, node: NodeId, step: impl FnOnce(&mut MembershipCore, Duration)) {
+    fn step(&mut self, node: NodeId, step: impl FnOnce(&mut DetectionCore, Duration)) {
         let now = self.now;
         let (effects, offset) = {
             let node = self.node(node);

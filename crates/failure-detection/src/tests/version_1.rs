@@ -69,7 +69,7 @@ fn state() -> SoftState {
 }
 
 #[test]
-fn membership_has_the_bytes_of_version_1() {
+fn packets_have_the_bytes_of_version_1() {
     let mut frozen = FrozenMessages::open(env!("CARGO_MANIFEST_DIR"), 1, "membership");
     for (name, packet) in packets() {
         // A packet borrows from its bytes, so what it says is compared as a text.

@@ -5,7 +5,7 @@ use super::local_part::{Here, OpenedPart};
 use super::question_kind::{PieceKind, QuestionKind};
 use super::questions::QUESTIONS;
 use crate::replica::{BadContent, ContentReader, CoveragePiece, CoverageQuestion};
-use ombak_types::{StoreFailure, is_same_text};
+use ombak_types::{StoreFailure, are_distinct_numbers, are_distinct_texts, place_of_number, place_of_text};
 
 /// The number of the item that says that a home partition is done.
 pub const HOME_DONE: u8 = 1;
@@ -15,31 +15,29 @@ pub const ITEM_PART: u8 = 3;
 pub const LAST_ITEM_PART: u8 = 4;
 
 /// The numbers of items that no kind of piece may have.
-const TAKEN: [u8; 3] = [HOME_DONE, ITEM_PART, LAST_ITEM_PART];
+const TAKEN: [u16; 3] = [HOME_DONE as u16, ITEM_PART as u16, LAST_ITEM_PART as u16];
 
-const _: () = check(QUESTIONS);
+const _: () = check::<{ QUESTIONS.len() }>(QUESTIONS);
 
-/// Fails to compile if two kinds have one number, or one name.
-const fn check(kinds: &[QuestionKind]) {
+/// Fails to compile if two kinds of questions or of pieces have one number, or one name. Several
+/// kinds of questions may have one kind of pieces. `N` is the number of kinds of questions.
+const fn check<const N: usize>(kinds: &[QuestionKind]) {
+    let (mut numbers, mut names) = ([0; N], [""; N]);
+    let (mut piece_numbers, mut piece_names) = ([0; N], [""; N]);
     let mut at = 0;
-    while at < kinds.len() {
-        let (kind, piece) = (&kinds[at], &kinds[at].piece);
-        let mut taken = 0;
-        while taken < TAKEN.len() {
-            assert!(piece.number != TAKEN[taken], "a kind of piece has a number that is taken");
-            taken += 1;
-        }
-        let mut other = 0;
-        while other < at {
-            let (earlier, earlier_piece) = (&kinds[other], &kinds[other].piece);
-            assert!(earlier.number != kind.number, "two kinds of questions have one number");
-            assert!(!is_same_text(earlier.name, kind.name), "two kinds of questions have one name");
-            let is_one_piece = is_same_text(earlier_piece.name, piece.name);
-            assert!((earlier_piece.number == piece.number) == is_one_piece, "two kinds of pieces have one number");
-            other += 1;
-        }
+    while at < N {
+        let QuestionKind { number, name, piece, .. } = &kinds[at];
+        (numbers[at], names[at]) = (*number as u16, *name);
+        (piece_numbers[at], piece_names[at]) = (piece.number as u16, piece.name);
+        let is_taken = place_of_number(piece_numbers[at], &TAKEN) < TAKEN.len();
+        assert!(!is_taken, "a kind of piece has a number that is taken");
+        let by_number = place_of_number(piece_numbers[at], &piece_numbers);
+        let by_name = place_of_text(piece_names[at], &piece_names);
+        assert!(by_number == by_name, "two kinds of pieces have one number or one name");
         at += 1;
     }
+    assert!(are_distinct_numbers(&numbers), "two kinds of questions have one number");
+    assert!(are_distinct_texts(&names), "two kinds of questions have one name");
 }
 
 fn kind_of(number: u8) -> Option<&'static QuestionKind> {
@@ -94,7 +92,7 @@ mod tests {
     fn refuses(change: impl FnOnce(&mut QuestionKind)) -> bool {
         let mut other = QuestionKind { number: 77, name: "another question", ..QUESTIONS[0] };
         change(&mut other);
-        std::panic::catch_unwind(|| check(&[QUESTIONS[0], other])).is_err()
+        std::panic::catch_unwind(|| check::<2>(&[QUESTIONS[0], other])).is_err()
     }
 
     #[test]
@@ -105,6 +103,7 @@ mod tests {
         assert!(refuses(|other| other.piece.name = "another piece"));
         assert!(refuses(|other| other.piece.number = 78));
         for number in TAKEN {
+            let number = u8::try_from(number).unwrap();
             let piece = PieceKind { number, name: "another piece", ..QUESTIONS[0].piece };
             assert!(refuses(|other| other.piece = piece), "{number}");
         }

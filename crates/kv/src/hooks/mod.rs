@@ -12,12 +12,14 @@ mod change_consumer;
 pub use change_consumer::ChangeConsumer;
 
 use crate::buckets::Namespaces;
+use crate::open_error::OpenError;
 use bytes::Bytes;
 use ombak_runtime::BoxFuture;
 use ombak_stats::{Feature, KindCounts};
 use ombak_storage::Origin;
 use ombak_types::props::Hook;
 use ombak_types::{Bucket, BucketProps, Dot, Error, Object, Sibling};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -228,6 +230,21 @@ impl Hooks {
     pub(crate) fn features(&self) -> impl Iterator<Item = Arc<dyn Feature>> {
         let of_kinds = self.kinds.iter().filter_map(|kind| kind.feature());
         of_kinds.chain(self.commit.iter().filter_map(|commit| commit.feature()))
+    }
+
+    /// Checks that each consumer has a name of its own, under which it can keep its place.
+    pub(crate) fn check_consumers(&self) -> Result<(), OpenError> {
+        let mut names = BTreeSet::new();
+        for name in self.consumers.iter().map(|consumer| consumer.name()) {
+            let refused = |why| Err(OpenError::ConsumerName { name, why });
+            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') {
+                return refused("it has other characters than lower-case letters and hyphens, or none");
+            }
+            if !names.insert(name) {
+                return refused("another one has this name, and both would keep their places in one file");
+            }
+        }
+        Ok(())
     }
 
     /// Checks that values of kinds may be written.

@@ -22,7 +22,7 @@ const LARGE_BYTES: u64 = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct HotKeys {
     shards: [Place; SHARDS],
-    /// Writes and deletes that failed.
+    /// Writes and deletes that were admitted and failed.
     write_errors: Sum,
 }
 
@@ -63,7 +63,7 @@ impl HotKeys {
         self.write_errors.add(1);
     }
 
-    /// Writes and deletes that failed since the start.
+    /// Writes and deletes that were admitted and failed, since the start.
     pub(crate) fn write_errors(&self) -> u64 {
         self.write_errors.get()
     }

@@ -14,9 +14,10 @@ pub struct RequestCounts {
     pub get_errors: u64,
     /// Writes that were answered. Deletes are not among them.
     pub puts: u64,
-    /// Writes and deletes that failed.
+    /// Writes and deletes that were admitted and failed.
     pub put_errors: u64,
-    /// Requests that were refused because too many were active.
+    /// Requests that were not admitted: too many were active, or the node stops or takes no part in
+    /// its cluster.
     pub refused: u64,
     /// Listings and index queries that began.
     pub listings: u64,

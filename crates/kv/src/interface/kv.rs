@@ -56,6 +56,7 @@ enum Attempt {
 impl Kv {
     /// Opens the node's files and stores. Blocks: not for network threads.
     pub fn open(config: KvConfig) -> Result<Self, OpenError> {
+        config.hooks.check_consumers()?;
         Ok(Self { engine: Arc::new(Engine::open(config)?) })
     }
 
@@ -77,7 +78,10 @@ impl Kv {
 
     async fn read_at_costs(&self, request: &GetRequest, costs: &mut Costs<'_>) -> Result<Read, Error> {
         let (stats, began) = (&self.engine.stats, self.now());
-        let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
+        let _pass = self.engine.enter().inspect_err(|_| {
+            stats.node_get_rejected();
+            costs.is_refused = true;
+        })?;
         let _active = stats.node_get_active();
         let placement = self.engine.request_placement();
         let is_alone = self.engine.is_alone_in(&placement);
@@ -180,12 +184,19 @@ impl Kv {
     /// to answer with it, only after memory for it was reserved.
     pub async fn put_into(&self, mut request: PutRequest, room: &mut dyn MemoryReservation) -> Result<PutReply, Error> {
         let (stats, began) = (&self.engine.stats, self.now());
-        let _pass = self.engine.enter().inspect_err(|_| stats.node_put_rejected())?;
+        let costs = &mut Costs::of_request(room);
+        let _pass = self.engine.enter().inspect_err(|error| {
+            self.write_is_refused(costs);
+            self.note_write(RequestKind::Put, None, began, Some(error), costs);
+        })?;
         let _active = stats.node_put_active();
         let mut made_key = None;
         if request.key.is_none() {
             let mut random = [0; 20];
-            self.runtime().fill_random(&mut random).map_err(Error::from)?;
+            let filled = self.runtime().fill_random(&mut random).map_err(Error::from);
+            filled.inspect_err(|error| {
+                self.note_write(RequestKind::Put, None, began, Some(error), costs);
+            })?;
             made_key = Some(Bytes::copy_from_slice(&key_text(random)));
             request.key.clone_from(&made_key);
         }
@@ -194,16 +205,10 @@ impl Kv {
         let key = request.key.as_deref().unwrap_or_default();
         self.engine.hot.note(&request.bucket, key, request.object.value_bytes(), began);
         let named = self.named(&request.bucket, request.key.as_ref());
-        let costs = &mut Costs::of_request(room);
         let done = self.put_at_costs(request, began, costs).await;
-        let took_us = self.micros_since(began);
-        if let Some((bucket, key)) = &named
-            && self.engine.slow.is_slow(took_us)
-        {
-            let kind = if operation.is_some() { RequestKind::Update } else { RequestKind::Put };
-            self.note_slow_write(kind, (bucket, key), took_us, done.as_ref().err(), costs.spent);
-        }
-        let mut reply = done.inspect_err(|_| self.engine.hot.write_failed())?;
+        let kind = if operation.is_some() { RequestKind::Update } else { RequestKind::Put };
+        let took_us = self.note_write(kind, named.as_ref(), began, done.as_ref().err(), costs);
+        let mut reply = done?;
         reply.key = made_key;
         stats.node_put(took_us);
         if let Some(counts) = counts {
@@ -269,6 +274,37 @@ impl Kv {
         let kind = if request.options.as_stored { RequestKind::Fetch } else { RequestKind::Get };
         let (bucket, key) = (&request.bucket, &request.key);
         self.engine.slow.note(&SlowRequest { kind, bucket, key, took_us, spent, result });
+    }
+
+    /// Counts a write that was not admitted.
+    #[cold]
+    fn write_is_refused(&self, costs: &mut Costs<'_>) {
+        self.engine.stats.node_put_rejected();
+        costs.is_refused = true;
+    }
+
+    /// Notes a write or delete of a client that has ended, and returns how long it took. Only here
+    /// is decided whether it counts as failed, and whether it was slow. A write that was not
+    /// admitted counts as refused, and so not as failed.
+    #[inline]
+    fn note_write(
+        &self,
+        kind: RequestKind,
+        named: Option<&(Bucket, Bytes)>,
+        began: Instant,
+        error: Option<&Error>,
+        costs: &Costs<'_>,
+    ) -> u64 {
+        let took_us = self.micros_since(began);
+        if let Some((bucket, key)) = named
+            && self.engine.slow.is_slow(took_us)
+        {
+            self.note_slow_write(kind, (bucket, key), took_us, error, costs.spent);
+        }
+        if error.is_some() && !costs.is_refused {
+            self.engine.hot.write_failed();
+        }
+        took_us
     }
 
     #[cold]
@@ -503,18 +539,8 @@ impl Kv {
         let mut room = UncountedMemory;
         let costs = &mut Costs::of_parts(&mut room);
         let done = self.delete_at_costs(request, began, costs).await;
-        if let Some((bucket, key)) = &named {
-            let took_us = self.micros_since(began);
-            if self.engine.slow.is_slow(took_us) {
-                self.note_slow_write(RequestKind::Delete, (bucket, key), took_us, done.as_ref().err(), costs.spent);
-            }
-        }
-        // What is refused because too much runs is counted elsewhere.
-        done.inspect_err(|error| {
-            if *error != Error::Overload {
-                self.engine.hot.write_failed();
-            }
-        })
+        self.note_write(RequestKind::Delete, named.as_ref(), began, done.as_ref().err(), costs);
+        done
     }
 
     async fn delete_at_costs(
@@ -545,7 +571,7 @@ impl Kv {
                 }
             }
         };
-        let _pass = self.engine.enter()?;
+        let _pass = self.engine.enter().inspect_err(|_| self.write_is_refused(costs))?;
         let deadline = deadline.with_pass(self.write_pass(&bucket, deadline, &mut costs.spent).await?);
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };

@@ -7,7 +7,7 @@ use crate::requests::IndexMatch;
 use crate::slow::{Course, JobTimes, RequestKind, micros_between};
 use bytes::Bytes;
 use ombak_runtime::Pool;
-use ombak_types::{Bucket, Error, ShownName};
+use ombak_types::{Bucket, Error, ShownKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::info;
@@ -178,8 +178,9 @@ impl Drop for QueryResults {
         self.course.end(&self.engine.slow, now);
         self.engine.stats.query_ended(self.outcome == Outcome::Complete, self.found, took_us);
         if self.engine.config.queries.logs {
-            let (bucket_type, bucket) = (ShownName(&self.bucket.bucket_type), ShownName(&self.bucket.name));
-            let (index, outcome) = (ShownName(&self.index), self.outcome.name());
+            // The index stands in the place of the key.
+            let ShownKey { bucket_type, bucket, key: index } = ShownKey::in_bucket(&self.bucket, &self.index);
+            let outcome = self.outcome.name();
             info!(%bucket_type, %bucket, %index, results = self.found, took_us, outcome, "index query");
         }
     }

@@ -2,8 +2,7 @@
 
 use super::request_kind::RequestKind;
 use super::spent::Spent;
-use ombak_types::Bucket;
-use ombak_types::ShownName;
+use ombak_types::{Bucket, ShownKey, ShownName};
 use std::fmt::Display;
 use tracing::field::{Value, display};
 use tracing::warn;
@@ -33,14 +32,15 @@ macro_rules! line_of {
         let request: &SlowRequest<'_> = $request;
         let Spent { waiting_us, hooks_us, store_us, replicas_us, forwarded_us, client_us, asked, answered } =
             request.spent;
+        let at = ShownKey::in_bucket(request.bucket, request.key);
         let result = request.result.to_string().chars().take(RESULT_CHARS_MAX).collect::<String>();
         let has_replicas = asked > 0 || replicas_us > 0;
         warn!(
             target: concat!("ombak_kv::slow::", $kind),
             operation = $kind,
-            bucket_type = shown(&request.bucket.bucket_type),
-            bucket = shown(&request.bucket.name),
-            key = shown(request.key),
+            bucket_type = shown(at.bucket_type),
+            bucket = shown(at.bucket),
+            key = shown(at.key),
             took_ms = millis(request.took_us),
             waiting_ms = part(waiting_us),
             hooks_ms = part(hooks_us),
@@ -74,8 +74,8 @@ impl SlowRequest<'_> {
 }
 
 /// A name; `None` if there is none.
-fn shown(name: &[u8]) -> Option<impl Value> {
-    (!name.is_empty()).then(|| display(ShownName(name)))
+fn shown(name: ShownName<'_>) -> Option<impl Value> {
+    (!name.0.is_empty()).then(|| display(name))
 }
 
 /// Milliseconds with three digits behind the point.

@@ -2,7 +2,7 @@
 
 use crate::support::Node;
 use ombak_kv::hooks::{ChangeConsumer, Hooks};
-use ombak_kv::{DeleteMode, Kv, KvConfig, is_tombstone};
+use ombak_kv::{DeleteMode, Kv, KvConfig, OpenError, is_tombstone};
 use ombak_storage::{
     BackendFactory, BitcaskFactory, Change, CursorLost, JournalConfig, KeyState, MemoryConfig, MemoryFactory, Origin,
 };
@@ -180,4 +180,38 @@ fn a_consumer_begins_anew_when_the_stores_are_others() {
     }
     let lost = consumer.seen.lock().begun.iter().filter(|why| **why == Some(CursorLost::OtherStore)).count();
     assert!(lost >= 1, "at least in the partition of the first key");
+}
+
+/// A consumer that does nothing but have a name.
+struct Named(&'static str);
+
+impl ChangeConsumer for Named {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn begin_anew(&self, _: u32, _: Option<CursorLost>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn apply(&self, _: u32, _: &[Change]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Their places would lie in one file, and each would go on from the place of the other.
+#[test]
+fn a_node_with_two_consumers_of_one_name_does_not_start() {
+    let opened = |names: &[&'static str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = KvConfig::new("riak@127.0.0.1", dir.path(), memory());
+        let consumer = |name: &&'static str| -> Arc<dyn ChangeConsumer> { Arc::new(Named(name)) };
+        config.hooks = Hooks { consumers: names.iter().map(consumer).collect(), ..Hooks::default() };
+        Kv::open(config).map(|kv| kv.close())
+    };
+    for (names, wrong) in [(&["search", "links", "search"][..], "search"), (&["a/b"], "a/b"), (&["links", ""], "")] {
+        let refused = opened(names);
+        assert!(matches!(refused, Err(OpenError::ConsumerName { name, .. }) if name == wrong), "{refused:?}");
+    }
+    assert!(opened(&["search", "links"]).is_ok());
 }

@@ -2,9 +2,12 @@
 
 use crate::support::faulty::{Faults, FaultyFactory};
 use crate::support::{Node, found, values};
+use ombak_kv::hooks::{CommitHooks, HookedKey, Hooks};
 use ombak_kv::{DeleteReply, Kv};
-use ombak_types::props::SyncOnWrite;
-use ombak_types::{Error, StoreFailureKind, VectorClock};
+use ombak_runtime::BoxFuture;
+use ombak_types::props::{Hook, SyncOnWrite};
+use ombak_types::{Error, Object, StoreFailureKind, VectorClock};
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -128,4 +131,61 @@ async fn closing_waits_for_requests_under_way() {
     faults.hold_syncs(false);
     assert_eq!(put.await.unwrap(), Ok(()));
     close.await.unwrap();
+}
+
+/// Hooks that cannot run, because too many others do.
+struct BusyHooks;
+
+impl CommitHooks for BusyHooks {
+    fn pre_commit(
+        &self,
+        _: HookedKey,
+        _: Vec<Hook>,
+        _: Object,
+        _: Option<Instant>,
+    ) -> BoxFuture<'_, Result<Object, Error>> {
+        Box::pin(async { Err(Error::Overload) })
+    }
+
+    fn post_commit(&self, _: HookedKey, _: Vec<Hook>, _: Object, _: Arc<dyn Fn() + Send + Sync>) {}
+}
+
+/// Makes a put, a delete that reads the clock, and one that is given it.
+async fn write_thrice(node: &Node) -> [Option<Error>; 3] {
+    let mut request = node.delete_request("k");
+    request.clock = Some(VectorClock::new());
+    [
+        node.put("k", "v", VectorClock::new()).await.err(),
+        node.delete("k").await.err(),
+        node.kv.delete(request).await.err(),
+    ]
+}
+
+/// Requests that were refused, and writes that failed, since the start.
+fn refused_and_failed(node: &Node) -> (u64, u64) {
+    let counts = node.kv.top(1).counts;
+    (counts.refused, counts.put_errors)
+}
+
+#[tokio::test]
+async fn a_write_counts_as_refused_if_it_was_not_admitted_and_as_failed_otherwise() {
+    let node = Node::configured(|c| c.requests_max = 0);
+    assert_eq!(write_thrice(&node).await, [const { Some(Error::Overload) }; 3]);
+    assert_eq!(refused_and_failed(&node), (3, 0), "too many requests");
+    let node = Node::start();
+    node.close().await;
+    assert_eq!(write_thrice(&node).await, [const { Some(Error::Stopping) }; 3]);
+    assert_eq!(refused_and_failed(&node), (3, 0), "a node that stops");
+
+    let node = Node::configured(|config| {
+        config.hooks = Hooks { commit: Some(Arc::new(BusyHooks)), ..Hooks::default() };
+        config.default_props.insert("precommit".into(), json!([{"name": "busy"}]));
+    });
+    // The delete that reads the clock finds nothing to delete.
+    assert_eq!(write_thrice(&node).await, [Some(Error::Overload), None, Some(Error::Overload)]);
+    assert_eq!(refused_and_failed(&node), (0, 2), "hooks that are busy");
+    let (node, faults) = self::node();
+    faults.set(&faults.writes_fail, true);
+    assert_eq!(kind(node.put("k", "v", VectorClock::new()).await), Some(StoreFailureKind::DiskFull));
+    assert_eq!(refused_and_failed(&node), (0, 1), "a full disk");
 }

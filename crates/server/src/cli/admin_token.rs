@@ -20,8 +20,8 @@ pub enum AdminToken {
     Known(String),
     /// The command has no token that it may send.
     Unknown,
-    /// This user may not read the node's directory or token, or no node runs in the directory that
-    /// was named. The text says so, and what to do.
+    /// This user may not read the node's directory or token, no node runs in the directory that was
+    /// named, or the configuration has errors. The text says so, and what to do.
     Unreadable(String),
 }
 

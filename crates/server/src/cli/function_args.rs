@@ -1,5 +1,6 @@
 //! The grammar of `ombak admin function`. Users see the doc comments of this file in `--help`.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ pub enum FunctionCommand {
     /// functions of javascript.source_dir.
     Create {
         /// The name, for example My.countWords. Names that begin with Riak are taken.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// The file with the source: one function, at most 64 KB. '-' reads standard input.
         file: PathBuf,
@@ -23,11 +25,13 @@ pub enum FunctionCommand {
     /// Print the source of a registered function.
     Show {
         /// The name of the function.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
     },
     /// Delete a registered function on all nodes of the cluster.
     Delete {
         /// The name of the function.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// Delete it although it is a commit hook of a bucket or bucket type. Writes there are
         /// refused then.
@@ -40,6 +44,7 @@ pub enum FunctionCommand {
     /// Nothing is stored. The function may be registered, built in, or in javascript.source_dir.
     Test {
         /// The name of the function.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// A file with the object that the function gets, in JSON. '-' reads standard input.
         #[arg(long, value_name = "FILE", required_unless_present = "values")]

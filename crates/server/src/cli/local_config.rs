@@ -1,8 +1,10 @@
 //! The configuration as this process sees it: options, environment and file.
 
 use super::args::Common;
+use super::failure::Failure;
 use crate::config::{Effective, Listen, Overrides, Problem, Settings, Value};
 use crate::node::record::reachable;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -34,14 +36,25 @@ pub fn lines(common: &Common) -> Vec<(String, String)> {
 }
 
 /// The first address that the configuration names for HTTP and for Protocol Buffers, in the form
-/// that a client connects to. `None` if the configuration cannot be read or leaves the port to the
-/// operating system.
-pub fn listeners(common: &Common) -> (Option<SocketAddr>, Option<SocketAddr>) {
-    let Some(settings) = load(common).ok().and_then(|effective| Settings::new(&effective).ok()) else {
-        return (None, None);
-    };
+/// that a client connects to; none of an interface whose port is left to the operating system.
+/// `None` if the configuration has errors.
+pub fn listeners(common: &Common) -> Option<(Option<SocketAddr>, Option<SocketAddr>)> {
+    let settings = Settings::new(&load(common).ok()?).ok()?;
     let first = |listens: &[Listen]| listens.first().map(|l| reachable(l.address)).filter(|a| a.port() != 0);
-    (first(&settings.http), first(&settings.pb))
+    Some((first(&settings.http), first(&settings.pb)))
+}
+
+/// Checks that a configuration file which was named exists. Without it, a command would go to the
+/// node of the default directory, which may be another one. A file that may not be read is no
+/// reason to refuse a command.
+pub fn check_named(common: &Common) -> Result<(), Failure> {
+    let Some(path) = &common.config else { return Ok(()) };
+    match std::fs::metadata(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            Err(Failure::new(format!("cannot read the configuration {}: {e}", path.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The data directory. If the configuration cannot be read, this is the default: a broken

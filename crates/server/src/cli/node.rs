@@ -60,7 +60,7 @@ pub async fn ping(common: &Common, out: Output) -> Result<(), Failure> {
         // A node that refuses this request still answers, so it is alive.
         Ok(_) | Err(RequestError::Refused { .. }) => out.result(&json!({"ping": "pong"}), || "pong".into()),
         Err(RequestError::NoUsableAnswer(why)) => {
-            Err(Failure::no_node(format!("Node at {} not responding to pings: {why}", target.source)))
+            Err(target.advised(Failure::no_node(format!("Node at {} not responding to pings: {why}", target.source))))
         }
     }
 }

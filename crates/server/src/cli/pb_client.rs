@@ -26,7 +26,9 @@ pub async fn connect(target: &Target) -> Result<Client, Failure> {
         None => ask(target).await?,
     };
     Client::connect(address).await.map_err(|e| match e {
-        ClientError::Connect { source, .. } => target.unreachable(&format!("{address}: {source}")),
+        ClientError::Connect { source, .. } => {
+            target.unreachable(&format!("its address for Protocol Buffers is {address}: {source}"))
+        }
         other => failure(&other),
     })
 }

@@ -18,7 +18,11 @@ pub async fn show(patterns: &[String], common: &Common, out: Output) -> Result<(
     let found: Map<String, Value> =
         all.filter(|(name, _)| wanted(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     if found.is_empty() {
-        return Err(Failure::new(format!("no statistic has a name like {}", patterns.join(" "))));
+        return Err(Failure::new(format!(
+            "no statistic has a name like {}; the names are those of /stats, such as node_gets, and * stands for any \
+             characters",
+            patterns.join(" ")
+        )));
     }
     let line = |(name, value): (&String, &Value)| {
         format!("{name} : {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))

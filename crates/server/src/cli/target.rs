@@ -40,6 +40,7 @@ impl Target {
             let token = AdminToken::find(&data_dir, record.as_ref(), http);
             return Ok(Self { http, pb: None, source: node.clone(), data_dir: None, token });
         }
+        local_config::check_named(common)?;
         if let Some(record) = &record
             && let (Some(http), Some(pb)) = (record.http.first(), record.pb.first())
         {
@@ -48,7 +49,9 @@ impl Target {
             let token = AdminToken::find(&data_dir, Some(record), http);
             return Ok(Self { http, pb: Some(pb), source, data_dir: Some(data_dir), token });
         }
-        let (http, pb) = local_config::listeners(common);
+        let listeners = local_config::listeners(common);
+        let has_errors = listeners.is_none();
+        let (http, pb) = listeners.unwrap_or_default();
         let http = http.map_or_else(|| resolve(DEFAULT_HTTP), Ok)?;
         let pb = pb.map_or_else(|| resolve(DEFAULT_PB), Ok)?;
         let token = match AdminToken::find(&data_dir, None, http) {
@@ -56,6 +59,9 @@ impl Target {
                 let dir = data_dir.display();
                 AdminToken::Unreadable(format!("no node runs in {dir}, so the one at {http} was asked"))
             }
+            AdminToken::Unknown if has_errors => AdminToken::Unreadable(format!(
+                "the configuration has errors, which 'ombak config check' shows, so the one at {http} was asked"
+            )),
             token => token,
         };
         Ok(Self { http, pb: Some(pb), source: http.to_string(), data_dir: None, token })
@@ -63,10 +69,14 @@ impl Target {
 
     /// The failure of a command when no node answers.
     pub fn unreachable(&self, why: &str) -> Failure {
-        let failure = Failure::no_node(format!(
+        self.advised(Failure::no_node(format!(
             "no node answers at {}: {why}; start one with 'ombak start', or name another with --node HOST:PORT",
             self.source
-        ));
+        )))
+    }
+
+    /// The same failure, with the reason if it may be another node than the user means.
+    pub fn advised(&self, failure: Failure) -> Failure {
         match self.token.unreadable() {
             Some(advice) => Failure { message: format!("{failure} ({advice})"), ..failure },
             None => failure,
@@ -77,7 +87,7 @@ impl Target {
 /// The address of the node that a user named. Of a host with addresses of both kinds, it is an IPv4
 /// address: the default listeners have one.
 fn resolve(node: &str) -> Result<SocketAddr, Failure> {
-    let bad = |why: &str| Failure::usage(format!("--node {node}: {why}; it must be HOST:PORT, such as 127.0.0.1:8098"));
+    let bad = |why: &str| Failure::usage(format!("--node {node}: {why}"));
     let host = HostPort::parse(node).map_err(|why| bad(&why))?;
     let Some(name) = host.name() else { return host.address().ok_or_else(|| bad("it is no address")) };
     let addresses: Vec<SocketAddr> =
@@ -127,11 +137,34 @@ mod tests {
         assert!(said.ends_with(&expected), "{said}");
     }
 
+    /// Otherwise a mistyped name would let `stop` end the node of the default directory.
+    #[test]
+    fn a_named_configuration_that_does_not_exist_finds_no_node() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let gone = dir.path().join("gone.conf");
+        let common = Common { config: Some(gone.clone()), ..Common::default() };
+        let refused = Target::find(&common).expect_err("refused").message;
+        assert!(refused.starts_with(&format!("cannot read the configuration {}: ", gone.display())), "{refused}");
+        let named = Common { node: Some("127.0.0.1:7".into()), ..common };
+        assert!(Target::find(&named).is_ok(), "the address needs no configuration");
+    }
+
+    #[test]
+    fn a_configuration_with_errors_is_told_of_when_no_node_answers() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let config = dir.path().join("ombak.conf");
+        std::fs::write(&config, "zork = 1").expect("write");
+        let common = Common { config: Some(config), ..Common::default() };
+        let said = Target::find(&common).expect("found").unreachable("refused").message;
+        assert!(said.contains("the configuration has errors"), "{said}");
+    }
+
     #[test]
     fn a_node_without_a_port_is_wrong_usage() {
         for wrong in ["localhost", "localhost:+80", "localhost:0", ":8098", "::1:8098"] {
             let common = Common { node: Some(wrong.into()), ..Common::default() };
-            assert_eq!(Target::find(&common).map_err(|f| f.code), Err(2), "{wrong}");
+            let refused = Target::find(&common).expect_err(wrong);
+            assert_eq!((refused.code, refused.message.matches("HOST:PORT").count()), (2, 1), "{refused}");
         }
     }
 

@@ -51,7 +51,7 @@ impl ClusterAdmin for MemberAdmin {
                 ClusterCommand::Plan => plan(&member).await,
                 ClusterCommand::Commit { accept_loss } => {
                     commit(&member, accept_loss).await?;
-                    Ok(json!({"committed": true, "text": "Cluster changes committed"}))
+                    Ok(committed(cluster_warnings::of_deciders(&member.deciders())))
                 }
                 ClusterCommand::Clear => {
                     member.clear().await.map_err(refused)?;
@@ -122,6 +122,9 @@ impl ClusterAdmin for MemberAdmin {
 pub(super) fn refused(error: ClusterError) -> AdminError {
     match error {
         ClusterError::Refused(text) => AdminError::Refused(text),
+        other if other.lacks_votes() => AdminError::Failed(format!(
+            "{other}; if members that decide do not answer, 'ombak admin cluster settled' names them"
+        )),
         other => AdminError::Failed(other.to_string()),
     }
 }
@@ -220,6 +223,12 @@ async fn commit(member: &MemberNode, accept_loss: bool) -> Result<(), AdminError
         }
         other => refused(other),
     })
+}
+
+fn committed(warning: Option<String>) -> Value {
+    let text = "Cluster changes committed";
+    let text = warning.as_ref().map_or_else(|| text.to_owned(), |warning| format!("{text}\n{warning}"));
+    json!({"committed": true, "warnings": Vec::from_iter(warning), "text": text})
 }
 
 /// What a plan would destroy; null if that is nothing.

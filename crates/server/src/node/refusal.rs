@@ -145,7 +145,7 @@ fn of_node_file(error: &NodeFileError) -> bool {
 
 fn of_engine(error: &OpenError) -> bool {
     match error {
-        OpenError::Config(_) => true,
+        OpenError::Config(_) | OpenError::ConsumerName { .. } => true,
         OpenError::Files(error) => of_node_file(error),
         OpenError::Store { source, .. } => of_store(source),
         OpenError::System { .. } => false,

@@ -12,6 +12,8 @@ pub(super) fn settlement_answer(settlement: &Settlement) -> Value {
         "ring_change": settlement.ring_change.as_ref().map(ring_change_json),
         "unfinished": settlement.unfinished.iter().map(unfinished_json).collect::<Vec<_>>(),
         "missing_voters": settlement.missing_voters,
+        "do_not_vote": settlement.do_not_vote,
+        "needed_to_decide": settlement.needed_to_decide,
         "members": settlement.members.iter().map(member_json).collect::<Vec<_>>(),
         "awaits_peers": settlement.awaits,
         "text": text(settlement),
@@ -54,7 +56,8 @@ fn text(settlement: &Settlement) -> String {
     let mut lines: Vec<String> = settlement.awaits.iter().map(awaits).collect();
     lines.extend(settlement.ring_change.as_ref().map(ring_change_lines).unwrap_or_default());
     lines.extend(settlement.unfinished.iter().map(unfinished_line));
-    lines.extend(voters_line(settlement.missing_voters));
+    lines.extend(voters_line(settlement));
+    lines.extend(undecided_line(&settlement.needed_to_decide));
     lines.extend(settlement.members.iter().filter(|of| !of.is_settled()).map(member_line));
     lines.extend(reaping);
     format!("FALSE {}", lines.join("\n      "))
@@ -71,9 +74,27 @@ fn unfinished_line(of: &Unfinished) -> String {
     format!("'{}' {what}", of.member)
 }
 
-fn voters_line(missing: usize) -> Option<String> {
-    let what = "members do not take part in decisions yet: if others were lost now, no change could be decided";
-    (missing > 0).then(|| format!("{missing} {what}"))
+/// The members that are to vote and do not yet. If there are too many of them, the leader of the
+/// metadata chooses.
+fn voters_line(of: &Settlement) -> Option<String> {
+    let names = of.do_not_vote.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let who = match of.missing_voters {
+        0 => return None,
+        missing if missing == of.do_not_vote.len() => names,
+        // The members have changed since the votes were counted.
+        _ if names.is_empty() => "some members".to_owned(),
+        missing => format!("{missing} of {names}"),
+    };
+    Some(format!("decisions still lack the votes of {who}: if others were lost now, no change could be decided"))
+}
+
+fn undecided_line(needed: &[String]) -> Option<String> {
+    let names = needed.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    match needed {
+        [] => None,
+        [_] => Some(format!("no change of the cluster can be decided before {names} answers")),
+        _ => Some(format!("no change of the cluster can be decided before more of {names} answer")),
+    }
 }
 
 /// What a member has still to do that keeps the cluster from being settled.
@@ -137,13 +158,16 @@ mod tests {
             unfinished: vec![Unfinished { member: "c@h".into(), status: MemberStatus::Leaving }],
             members: vec![member(counts), silent, behind, told],
             missing_voters: 2,
+            do_not_vote: vec!["b@h".into(), "c@h".into(), "d@h".into()],
+            needed_to_decide: vec!["b@h".into()],
             awaits: Some("its peers are silent".into()),
         };
         let answer = settlement_answer(&settlement);
         let expected = "FALSE this node is new, and serves nobody yet: its peers are silent
       The ring changes: 48 of 64 partitions have their new owners, 8 are on their way.
       'c@h' leaves, and hands over what it holds
-      2 members do not take part in decisions yet: if others were lost now, no change could be decided
+      decisions still lack the votes of 2 of 'b@h', 'c@h', 'd@h': if others were lost now, no change could be decided
+      no change of the cluster can be decided before 'b@h' answers
       'a@h': 2 owed marks
       'b@h' does not answer
       'c@h': does not follow the newest ring yet
@@ -155,6 +179,21 @@ mod tests {
         assert_eq!(answer["unfinished"], json!([{"name": "c@h", "status": "leaving"}]));
         assert_eq!(answer["members"][1]["up"], false);
         assert_eq!(answer["members"][2]["follows_ring"], false);
+    }
+
+    #[test]
+    fn the_members_whose_votes_are_missing_are_named() {
+        let line = |missing_voters, do_not_vote: &[&str]| {
+            let do_not_vote = do_not_vote.iter().map(|name| (*name).to_owned()).collect();
+            let settlement = Settlement { missing_voters, do_not_vote, ..Settlement::default() };
+            voters_line(&settlement).unwrap_or_default()
+        };
+        assert_eq!(line(0, &[]), "");
+        assert!(line(2, &["b@h", "c@h"]).contains("the votes of 'b@h', 'c@h': if"));
+        assert!(line(2, &["b@h", "c@h", "d@h"]).contains("the votes of 2 of 'b@h', 'c@h', 'd@h': if"));
+        assert!(line(1, &[]).contains("the votes of some members: if"));
+        let two = undecided_line(&["a@h".into(), "b@h".into()]).unwrap();
+        assert!(two.ends_with("before more of 'a@h', 'b@h' answer"), "{two}");
     }
 
     #[test]

@@ -82,3 +82,37 @@ fn a_node_with_closed_outputs_serves() {
     assert_eq!(home.run(&["stop"]).ok(), "ok\n");
     assert_eq!(node.wait().unwrap().code(), Some(0));
 }
+
+/// Runs a command whose descriptors a shell has closed, as some supervisors do.
+fn with_closed(home: &Home, closed: &str, args: &[&str]) -> Option<i32> {
+    let program = ombak();
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("exec \"$0\" \"$@\" {closed}")).arg(program.get_program()).args(args);
+    for (name, _) in program.get_envs().filter(|(_, value)| value.is_none()) {
+        shell.env_remove(name);
+    }
+    let done = shell.current_dir(home.path()).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+    assert!(!said.contains("panicked"), "{args:?} {closed}: {said}");
+    done.status.code()
+}
+
+#[test]
+fn commands_run_without_descriptors() {
+    let home = Home::new("storage_backend = memory");
+    for closed in ["2>&-", ">&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full"] {
+        let code = |args: &[&str]| with_closed(&home, closed, args);
+        assert_eq!(code(&["ping"]), Some(1), "{closed}");
+        assert_eq!(code(&["start", "--background"]), Some(0), "{closed}");
+        for args in [&["ping"][..], &["kv", "put", "b", "k", "v"], &["kv", "list", "b"], &["admin", "status"]] {
+            assert_eq!(code(args), Some(0), "{args:?} {closed}");
+        }
+        for args in [&["kv", "get", "b", "gone"][..], &["config", "describe", "zork"], &["admin", "show", "zork"]] {
+            assert_eq!(code(args), Some(1), "{args:?} {closed}");
+        }
+        for args in [&["nonsense"][..], &["attach"], &["admin", "security", "enable"], &["admin", "cluster"]] {
+            assert_eq!(code(args), Some(2), "{args:?} {closed}");
+        }
+        assert_eq!(code(&["stop"]), Some(0), "{closed}");
+    }
+}

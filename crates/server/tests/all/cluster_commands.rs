@@ -89,7 +89,11 @@ fn a_location_is_staged_planned_committed_and_shown() {
     ] {
         assert!(plan.lines().any(|found| found == line), "{line} is not in\n{plan}");
     }
-    assert_eq!(members[1].admin(&["cluster", "commit"]).ok(), "Cluster changes committed\n");
+    let said = members[1].admin(&["cluster", "commit"]).ok();
+    let (done, warning) = said.split_once('\n').unwrap();
+    assert_eq!(done, "Cluster changes committed");
+    assert!(warning.starts_with("WARNING: Only 'n1@127.0.0.1' takes part in decisions"), "{warning}");
+    assert!(warning.contains("because it has fewer than 3 members"), "{warning}");
     wait_ready(&members[0]);
     let shown = members[0].admin(&["member-status"]).ok();
     assert!(shown.contains("'n1@127.0.0.1' (rack 1)\n") && shown.contains("'n2@127.0.0.1' (rack 2)\n"), "{shown}");

@@ -65,6 +65,7 @@ fn functions_are_created_shown_listed_replaced_and_deleted() {
     assert_eq!(function(&home, &["delete", "fromInput"]).ok(), "fromInput is deleted\n");
     assert_eq!(function(&home, &["delete", "fromInput"]).failed(1), "no function fromInput is registered\n");
     assert_eq!(function(&home, &["show", "fromInput"]).failed(1), "no function fromInput is registered\n");
+    function(&home, &["show", ""]).failed(2);
     node.stop();
     let node = home.start();
     assert_eq!(function(&home, &["show", "My.count"]).ok(), "function(object) { return [2]; }");

@@ -2,7 +2,7 @@
 //! metadata does in a cluster of members.
 
 use super::decided::{Decided, DecidedState};
-use crate::cluster::{Cluster, Standing};
+use crate::cluster::{Cluster, MemberStage};
 use crate::starting::on_host;
 use crate::world::{HostId, OUTSIDE, World};
 use ombak_kv::Kv;
@@ -159,7 +159,7 @@ impl Driver {
 
     fn all_follow(&self, state: &DecidedState) -> bool {
         let cluster = self.cluster.lock();
-        let mut members = cluster.nodes.iter().filter(|node| node.standing == Standing::Member);
+        let mut members = cluster.nodes.iter().filter(|node| node.stage == MemberStage::Member);
         members.all(|node| self.decided.followed_by(node.host).is_some_and(|followed| followed.index >= state.index))
     }
 }

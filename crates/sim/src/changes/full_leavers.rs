@@ -2,7 +2,7 @@
 
 use super::operator::Operator;
 use super::wanted::Wanted;
-use crate::cluster::{Standing, Wiring};
+use crate::cluster::{MemberStage, Wiring};
 use crate::random::Random;
 use crate::world::{HostId, OUTSIDE};
 use ombak_kv::{BrokenRule, is_broken};
@@ -45,7 +45,7 @@ impl Operator {
     fn fill(&self, host: HostId, random: &mut Random) -> bool {
         let mut cluster = self.nemesis.cluster.lock();
         let node = cluster.node_mut(host);
-        if node.standing == Standing::Gone {
+        if node.stage == MemberStage::Gone {
             node.disks.node.set_free_bytes(None);
             node.disks.stores.set_free_bytes(None);
             return false;

@@ -4,7 +4,7 @@ use super::commands::{self, Known};
 use super::leavers::Leavers;
 use super::wanted::{ChangeKind, Wanted};
 use crate::clients::Clients;
-use crate::cluster::{Cluster, Standing, Wiring};
+use crate::cluster::{Cluster, MemberStage, Wiring};
 use crate::faults::Nemesis;
 use crate::oracle::{Key, Token, Violation};
 use crate::random::Random;
@@ -125,7 +125,7 @@ impl Operator {
             let is_young = self.nemesis.world.elapsed() < FOUNDER_STAYS;
             let stays = |host: &HostId| state.going.contains(host) || is_young && *host == FOUNDER;
             let members = cluster.member_hosts().into_iter().filter(|host| !stays(host));
-            let spare = cluster.nodes.iter().find(|node| node.standing == Standing::Spare).map(|node| node.host);
+            let spare = cluster.nodes.iter().find(|node| node.stage == MemberStage::Spare).map(|node| node.host);
             (members.collect::<Vec<_>>(), spare)
         };
         let may_shrink = self.staying() > MEMBERS_MIN;
@@ -142,7 +142,7 @@ impl Operator {
             _ => Some(*random.pick(&members)),
         };
         if let Some(host) = joins {
-            self.nemesis.cluster.lock().node_mut(host).standing = Standing::Joining;
+            self.nemesis.cluster.lock().node_mut(host).stage = MemberStage::Joining;
             if let Err(why) = self.start_joiner(host, random).await {
                 self.nemesis.oracle.lock().broken(Violation::NoStart(why.to_string()));
             }
@@ -289,12 +289,12 @@ impl Operator {
         let mut gone = Vec::new();
         for at in 0..cluster.nodes.len() {
             let node = &cluster.nodes[at];
-            let (host, standing, Some(id)) = (node.host, node.standing, node.id) else { continue };
-            match standing {
-                Standing::Joining if knows_that_it_is_member(&cluster, host) => {
-                    cluster.node_mut(host).standing = Standing::Member;
+            let (host, stage, Some(id)) = (node.host, node.stage, node.id) else { continue };
+            match stage {
+                MemberStage::Joining if knows_that_it_is_member(&cluster, host) => {
+                    cluster.node_mut(host).stage = MemberStage::Member;
                 }
-                Standing::Member if known.is_removed(id) => {
+                MemberStage::Member if known.is_removed(id) => {
                     let is_forced = self.state.lock().forced.contains(&host);
                     oracle.node_goes(&mut cluster, host, is_forced);
                     gone.push((host, is_forced));
@@ -360,7 +360,7 @@ impl Operator {
         self.let_return_late().await;
         let mut cluster = self.nemesis.cluster.lock();
         for host in self.state.lock().going.clone() {
-            if cluster.node(host).standing == Standing::Gone && cluster.node(host).kv.is_some() {
+            if cluster.node(host).stage == MemberStage::Gone && cluster.node(host).kv.is_some() {
                 cluster.stop(host, Loss::Nothing);
             }
         }
@@ -394,7 +394,7 @@ impl Operator {
         }
         let going = state.going.iter().map(|host| cluster.node(*host));
         for node in going {
-            if node.standing != Standing::Gone {
+            if node.stage != MemberStage::Gone {
                 let settled = node.kv.as_ref().map(|kv| Repair::of(kv).settled());
                 left.push(format!("host {} is still a member: {settled:?}", node.host.0));
             } else if node.kv.as_ref().is_some_and(ombak_kv::Kv::is_open) {
@@ -405,7 +405,7 @@ impl Operator {
             cluster
                 .nodes
                 .iter()
-                .filter(|node| node.standing == Standing::Joining)
+                .filter(|node| node.stage == MemberStage::Joining)
                 .map(|node| format!("host {} still joins", node.host.0)),
         );
         left

@@ -5,7 +5,7 @@ use super::copies::Token;
 use super::rules::{Evidence, Oracle, is_held};
 use super::violation::Violation;
 use crate::bucket_kinds::Merging;
-use crate::cluster::{Cluster, Standing};
+use crate::cluster::{Cluster, MemberStage};
 use crate::world::HostId;
 
 impl Oracle {
@@ -21,7 +21,7 @@ impl Oracle {
                 self.broken(Violation::Unproven { key: key.to_string(), host: host.0, what });
             }
         }
-        cluster.node_mut(host).standing = Standing::Gone;
+        cluster.node_mut(host).stage = MemberStage::Gone;
         self.witness.note_gone(host);
         if is_forced {
             self.destructive_faults += 1;

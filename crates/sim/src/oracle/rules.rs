@@ -7,7 +7,7 @@ use super::copies::{Copies, DiskCopy, EventId, Token, peek, tokens_of};
 use super::key_history::{KeyHistory, Outcome, WriteRecord};
 use super::violation::Violation;
 use crate::bucket_kinds::Merging;
-use crate::cluster::{Cluster, Node, Standing};
+use crate::cluster::{Cluster, MemberStage, Node};
 use crate::world::HostId;
 use ombak_storage::fs::sim::Loss;
 use ombak_types::{Object, VectorClock};
@@ -175,7 +175,7 @@ impl Oracle {
             (None, Some(known)) => known.get(&key).cloned().unwrap_or(DiskCopy::Absent),
             (None, None) => DiskCopy::Absent,
         };
-        let counts = |node: &&Node| node.standing != Standing::Gone;
+        let counts = |node: &&Node| node.stage != MemberStage::Gone;
         cluster.nodes.iter().filter(counts).map(|node| (node.host, copy(node))).collect()
     }
 

@@ -1,7 +1,7 @@
 //! One cluster, from its forming to the join of one more node.
 
 use super::traffic::Traffic;
-use crate::cluster::{Backends, Cluster, Machines, NoStart, PEER_PORT, Standing, Wiring, no_start};
+use crate::cluster::{Backends, Cluster, Machines, MemberStage, NoStart, PEER_PORT, Wiring, no_start};
 use crate::made::Made;
 use crate::network::address_of;
 use crate::oracle::Oracle;
@@ -154,7 +154,7 @@ impl Counting {
             leader.commit().await
         });
         committed.await?.map_err(|e| no_start(hosts[0], e))?;
-        self.cluster.lock().node_mut(spare).standing = Standing::Member;
+        self.cluster.lock().node_mut(spare).stage = MemberStage::Member;
         while !self.is_over(placement.version().number) {
             self.sleep(LOOK).await;
         }

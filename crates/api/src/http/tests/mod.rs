@@ -16,6 +16,7 @@ mod objects;
 mod pages;
 mod properties;
 mod tls;
+mod unread_answers;
 mod wire;
 
 use super::context::{HttpContext, HttpLimits, StatsSource};
@@ -141,7 +142,13 @@ impl Server {
     /// serve it when the test waits next.
     async fn send_on_this_thread(&self, requests: &[u8]) -> TcpStream {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let mut stream = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a connection");
+        let addr = listener.local_addr().expect("an address");
+        let stream = TcpStream::connect(addr).await.expect("a connection");
+        self.send_and_serve(stream, listener, requests).await
+    }
+
+    /// Does the same on a connection to this listener.
+    async fn send_and_serve(&self, mut stream: TcpStream, listener: TcpListener, requests: &[u8]) -> TcpStream {
         let (served, peer) = listener.accept().await.expect("the connection");
         stream.write_all(requests).await.expect("sent");
         let stop = Stop::new(&self.shutdown.subscribe());

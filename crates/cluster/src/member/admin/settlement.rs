@@ -9,6 +9,7 @@
 //! Tombstones and expired versions that only wait for their removal endanger nothing. They are
 //! counted beside, because under steady deletes there are always some.
 
+use super::deciders::deciders;
 use crate::member::error::ClusterError;
 use crate::member::ground::Ground;
 use crate::member::member_node::MemberNode;
@@ -34,6 +35,10 @@ pub struct Settlement {
     /// How many members do not vote yet that should. If others were lost now, nothing about the
     /// cluster could be decided any more.
     pub missing_voters: usize,
+    /// The names of the members among which these are, if there are any.
+    pub do_not_vote: Vec<String>,
+    /// The members that vote and do not answer, if nothing can be decided before some of them do.
+    pub needed_to_decide: Vec<String>,
     /// Why the node that was asked serves nobody yet. It is new, waits for its peers, and knows
     /// nothing of their cluster.
     pub awaits: Option<String>,
@@ -108,14 +113,26 @@ impl MemberNode {
         };
         let later = metadata.members().keys().filter(|member| !members.contains(member));
         let later = later.map(|member| Unsettled { member: inner.name_of(*member), ..Unsettled::default() });
+        let (missing_voters, voters) = (node.missing_voters(), node.voters());
+        let votes = |member: &NodeId| metadata.members().get(member).is_some_and(|of| voters.contains(&of.log));
+        let silent = members.iter().zip(&answers).filter(|&(member, answer)| answer.is_none() && votes(member));
+        let silent = silent.map(|(member, _)| inner.name_of(*member)).collect();
+        let others = deciders(&metadata, &voters).others;
         Settlement {
             ring_change: inner.ring_change.change_in(&metadata).await,
             unfinished: unfinished(&metadata),
             members: members.iter().zip(answers).map(of).chain(later).collect(),
-            missing_voters: node.missing_voters(),
+            missing_voters,
+            needed_to_decide: needed_to_decide(voters.len(), silent),
+            do_not_vote: if missing_voters > 0 { others } else { Vec::new() },
             awaits: inner.joining.awaits.get(),
         }
     }
+}
+
+/// The voters that do not answer, if the others are no majority.
+fn needed_to_decide(voters: usize, silent: Vec<String>) -> Vec<String> {
+    if silent.is_empty() || 2 * silent.len() < voters { Vec::new() } else { silent }
 }
 
 /// The members that are on their way in or out.
@@ -164,6 +181,18 @@ mod tests {
         let lacked = UnsettledCounts { versions_lacked: 1, ..counts };
         assert!(!settlement(lacked).is_settled(), "another primary lacks a tombstone");
         assert!(settlement(UnsettledCounts::default()).is_reaped());
+    }
+
+    #[test]
+    fn voters_are_needed_if_the_others_are_no_majority() {
+        let needed =
+            |voters, silent: &[&str]| needed_to_decide(voters, silent.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(needed(1, &["a"]), ["a"]);
+        assert_eq!(needed(2, &["a"]), ["a"]);
+        assert_eq!(needed(3, &["a", "b"]), ["a", "b"]);
+        for (voters, silent) in [(0, &[][..]), (1, &[]), (3, &["a"]), (5, &["a", "b"])] {
+            assert!(needed(voters, silent).is_empty(), "{silent:?} of {voters}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Puts one state of the metadata after another in force.
 
-use super::known_members::{cluster_id, learn_names, standings};
+use super::known_members::{cluster_id, excluded, learn_names};
 use super::own_step::{OwnStep, own_step};
 use super::state::Following;
 use crate::member::ground::Followed;
@@ -48,7 +48,7 @@ impl Following {
             self.node.set_members(self.others_in(&state));
             self.log_members(&last.metadata, &state);
         }
-        self.node.peers().set_standings(standings(&state));
+        self.node.peers().set_excluded(excluded(&state));
         self.node.transport().set_cluster(cluster_id(&state, self.id()));
         self.admission.known.store(Some(Arc::new(state.clone())));
         // A type that was created after a change of the ring had begun has its objects in the new

@@ -8,7 +8,7 @@ use crate::member::questions::question::Place;
 use ombak_kv::Holdings;
 use ombak_metadata::state::{ClosedPart, Command, Metadata};
 use ombak_runtime::RuntimeExt;
-use ombak_types::ShownName;
+use ombak_types::{Bucket, ShownKey, ShownName};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tracing::{info, warn};
@@ -50,7 +50,8 @@ impl Following {
                 info!(bucket_type = %ShownName(&name.0), "a bucket type takes no writes while its properties change");
             }
             Some(ClosedPart::Bucket(part)) => {
-                let (bucket_type, bucket) = (ShownName(&part.r#type), ShownName(&part.name));
+                let part = Bucket { bucket_type: part.r#type.clone(), name: part.name.clone() };
+                let ShownKey { bucket_type, bucket, .. } = ShownKey::of_bucket(&part);
                 info!(%bucket_type, %bucket, "a bucket takes no writes while its properties change");
             }
         }

@@ -1,18 +1,18 @@
 //! What a state of the metadata says about the other members, for those that reach them.
 
 use crate::node::NodeNames;
-use crate::peer_table::{Member, Standings};
+use crate::peer_table::{ExcludedNodes, Member};
 use ombak_metadata::state::{self, MemberStatus, Metadata};
 use ombak_types::NodeId;
 
-/// What the state says about nodes in rings that are in use.
-pub(super) fn standings(state: &Metadata) -> Standings {
+/// The nodes in rings in use that the state excludes from some of the work.
+pub(super) fn excluded(state: &Metadata) -> ExcludedNodes {
     let stands_in_for_nobody = |member: &state::Member| {
         matches!(member.status, MemberStatus::Joining | MemberStatus::Leaving | MemberStatus::Exiting)
     };
     let no_fallbacks = state.members().iter().filter(|(_, member)| stands_in_for_nobody(member));
     let of_rings = state.placement().map(|placement| placement.nodes()).unwrap_or_default();
-    Standings {
+    ExcludedNodes {
         no_fallbacks: no_fallbacks.map(|(node, _)| *node).collect(),
         removed: of_rings.into_iter().filter(|node| state.was_removed(*node)).collect(),
     }

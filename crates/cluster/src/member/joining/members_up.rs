@@ -30,9 +30,9 @@ impl MemberNode {
 }
 
 async fn wait_for_up(ground: &Ground, nodes: Vec<NodeId>) {
-    let Some(membership) = ground.node.membership() else { return };
-    let is_up = |node: &NodeId| membership.liveness().is_up(*node);
-    let all_up = membership.published().wait_for(|_| nodes.iter().all(is_up));
+    let Some(failure_detector) = ground.node.failure_detector() else { return };
+    let is_up = |node: &NodeId| failure_detector.liveness().is_up(*node);
+    let all_up = failure_detector.published().wait_for(|_| nodes.iter().all(is_up));
     if within(&*ground.runtime, Some(ground.question_deadline()), all_up).await.is_err() {
         let missing: Vec<String> = nodes.iter().filter(|node| !is_up(node)).map(|node| ground.name_of(*node)).collect();
         info!(members = missing.join(", "), "members that should run are not up");

@@ -32,6 +32,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tracing::{error, info, warn};
 
+/// Why a member does not say whether it knows a new node.
+const WITHOUT_MAJORITY: &str = "it does not reach most members of its cluster";
+
 /// What a peer says to a new node.
 #[derive(Debug, PartialEq, Eq)]
 enum PeerSaid {
@@ -70,6 +73,19 @@ fn verdict(said: Vec<(String, PeerSaid)>) -> Verdict {
         }
     }
     if is_stranger || silent.is_empty() { Verdict::GoesOn } else { Verdict::Waits(silent.join("; ")) }
+}
+
+/// Why a new node waits whose peers do not say enough.
+fn waits_text(silent: &str) -> String {
+    let mut text = format!(
+        "not all of its peers have said whether a cluster knows it ({silent}); start them, or let this node go on alone \
+         ('ombak admin cluster alone')"
+    );
+    if silent.contains(WITHOUT_MAJORITY) {
+        text += "; a cluster of two members, or one that was never settled, decides nothing without its first member: \
+                 if that is the lost one, its peers cannot say more";
+    }
+    text
 }
 
 impl MemberNode {
@@ -166,10 +182,7 @@ impl Joining {
                     member.name, member.address
                 )
             }
-            Verdict::Waits(silent) => format!(
-                "not all of its peers have said whether a cluster knows it ({silent}); start them, or let this node go \
-                 on alone ('ombak admin cluster alone')"
-            ),
+            Verdict::Waits(silent) => waits_text(&silent),
         };
         self.note_why_it_waits(why);
         false
@@ -194,7 +207,7 @@ impl Joining {
         }
         let node = self.metadata_node();
         if !node.catch_up(self.question_deadline()).await {
-            return Answer::Refused { why: "it does not reach most members of its cluster".into() };
+            return Answer::Refused { why: WITHOUT_MAJORITY.into() };
         }
         who_is(&node.metadata(), peer, name, address)
     }
@@ -322,6 +335,13 @@ impl Joining {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_whose_peers_have_no_majority_hears_what_that_can_mean() {
+        assert!(!waits_text("10.0.0.1:8099: it is not there").contains("first member"));
+        let text = waits_text(&format!("10.0.0.1:8099: {WITHOUT_MAJORITY}"));
+        assert!(text.contains("decides nothing without its first member"), "{text}");
+    }
 
     #[test]
     fn a_new_node_goes_on_only_if_a_cluster_does_not_know_it_or_all_peers_are_alone() {

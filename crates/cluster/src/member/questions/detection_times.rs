@@ -16,9 +16,6 @@ pub struct DetectionTimes {
 impl From<&Detection> for DetectionTimes {
     fn from(detection: &Detection) -> Self {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Self {
-            probe_period_ms: ms(detection.membership.probe_period),
-            suspicion_ms: ms(detection.membership.suspicion),
-        }
+        Self { probe_period_ms: ms(detection.detector.probe_period), suspicion_ms: ms(detection.detector.suspicion) }
     }
 }

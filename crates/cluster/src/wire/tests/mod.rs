@@ -193,11 +193,11 @@ fn store_reply() -> impl Strategy<Value = StoreReply> {
 
 prop_compose! {
     fn forwarded()(
-        operation in any::<u64>(),
+        number in any::<u64>(),
         begins_before in prop::option::of((0u64..1 << 60).prop_map(Duration::from_micros)),
         request in put_request(),
     ) -> ForwardedMessage {
-        ForwardedMessage { operation, begins_before, request }
+        ForwardedMessage { number, begins_before, request }
     }
 }
 
@@ -428,7 +428,7 @@ fn another_version_is_refused() {
 fn a_put_without_its_value_is_refused() {
     let object = Object::new(Sibling { value: "value".into(), meta: SiblingMeta::default() });
     let request = PutRequest { bucket: Bucket::untyped("b"), key: None, object, options: PutOptions::default() };
-    let put = ForwardedMessage { operation: 7, begins_before: None, request };
+    let put = ForwardedMessage { number: 7, begins_before: None, request };
     let message = bytes_of(&encode_forwarded_put(&put));
     assert!(decode_forwarded_put(&message.slice(..message.len() - 5)).is_err());
 }

@@ -83,7 +83,7 @@ fn questions_have_the_bytes_of_version_1() {
     let object = Object::new(Sibling { value: "v".into(), meta: SiblingMeta::default() });
     let request = PutRequest { bucket: Bucket::untyped("b"), key: Some("k".into()), object, options };
     let begins_before = Some(Duration::from_secs(1));
-    let put = ForwardedMessage { operation: 0x0102_0304_0506_0708, begins_before, request };
+    let put = ForwardedMessage { number: 0x0102_0304_0506_0708, begins_before, request };
     check(PUT, &put, encode_forwarded_put, decode_forwarded_put);
 }
 

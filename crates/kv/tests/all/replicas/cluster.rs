@@ -237,8 +237,8 @@ impl Cluster {
     }
 
     /// A number for a put that was not used before.
-    pub fn next_operation(&self) -> u64 {
-        self.network.links().next_operation()
+    pub fn next_put_number(&self) -> u64 {
+        self.network.links().next_put_number()
     }
 
     /// The digest of the version that a node's own store has.

@@ -78,7 +78,7 @@ async fn coordinate(
     let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new(value)] };
     let key = Some(Bytes::copy_from_slice(key.as_bytes()));
     let request = PutRequest { bucket: bucket.clone(), key, object, options: absent() };
-    let number = cluster.next_operation();
+    let number = cluster.next_put_number();
     let put = ForwardedPut { number, request, begin_by: None, deadline: None };
     cluster.nodes[node].local_replica().coordinate(put).await.map(drop)
 }

@@ -30,7 +30,7 @@ pub struct Links {
     /// Lets each promise and each store take another time.
     delays: Option<Random>,
     /// The number of puts that were given to a coordinator directly.
-    operations: u64,
+    last_put_number: u64,
     /// Whether nodes refuse to remove tombstones when another node asks, as while the ring changes.
     refuses_removals: bool,
     /// How many removals were refused.
@@ -52,9 +52,9 @@ impl Links {
     }
 
     /// A number for a put that was not used before.
-    pub fn next_operation(&mut self) -> u64 {
-        self.operations += 1;
-        self.operations
+    pub fn next_put_number(&mut self) -> u64 {
+        self.last_put_number += 1;
+        self.last_put_number
     }
 
     pub fn refuse_removals(&mut self, refuse: bool) {

@@ -6,7 +6,7 @@ use crate::waking::messages::{decode_holdings, decode_holdings_question, encode_
 fn put_with(options: PutOptions) -> ForwardedMessage {
     let bucket = Bucket { bucket_type: "a type".into(), name: "a bucket".into() };
     let request = PutRequest { bucket, key: Some("a key".into()), object: an_object(), options };
-    ForwardedMessage { operation: DIGEST, begins_before: Some(Duration::from_secs(1)), request }
+    ForwardedMessage { number: DIGEST, begins_before: Some(Duration::from_secs(1)), request }
 }
 
 /// Every option of version 1 with another value than the default one.
