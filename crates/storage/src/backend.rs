@@ -262,8 +262,14 @@ pub trait Backend: Send + Sync {
     /// The `seq` up to which everything is known to survive a loss of power.
     fn synced_seq(&self) -> u64;
 
-    /// The `seq` of the last append.
+    /// The `seq` of the last append that is there, or was there before a merge removed it; 0 if
+    /// there was none. Later appends get higher numbers, and not always the next one: each start
+    /// skips some.
     fn last_seq(&self) -> u64;
+
+    /// The lowest `seq` that an append since this start can have. Between the last append that the
+    /// start has found and this number there are none.
+    fn first_seq(&self) -> u64;
 
     /// Refuses writes with [`StorageError::ClosedToWrites`] from now on (`true`), or takes them
     /// again (`false`). Reads go on. Writes that were under way have ended when this returns.

@@ -15,6 +15,7 @@
 //! * A store that lacks something it has durably promised does not start (`inventory`).
 //! * Of two versions of a key, the one that was appended last (the higher `seq`) wins, whichever
 //!   files they lie in.
+//! * A store gives no sequence number twice, whatever it has lost (`seq`).
 //! * A failed write or sync poisons the store: it acknowledges no further writes, and reads go on.
 //! * A place that the disk does not give back makes the versions in it unreadable, each for itself.
 //!   Many such places within a minute poison the store, and are no matter of single versions.

@@ -9,7 +9,8 @@ pub const KEY_BYTES_MAX: usize = 200_000;
 /// Longest key, head and body of one version together, in bytes. Offsets in data files have 32
 /// bits.
 pub const VERSION_BYTES_MAX: usize = 2_000_000_000;
-/// Sequence numbers have 48 bits: 2.8 × 10^14 writes for each partition.
+/// Sequence numbers have 48 bits: 2.8 × 10^14 for each partition. Writes use them up, and starts
+/// skip some (`crate::seq`).
 pub(crate) const SEQ_MAX: u64 = (1 << 48) - 1;
 
 /// Refuses a write that exceeds the limits; returns the length of its body otherwise.

@@ -53,10 +53,9 @@ impl Feeds {
     /// that was passed in an earlier round.
     fn keep_removals(&self, partition: &Partition) {
         let (number, store) = (partition.number(), partition.store());
-        let last_seq = store.last_seq();
-        let Some(after) = self.followers.iter().map(|follower| follower.needs_after(number, last_seq)).min() else {
-            return;
-        };
+        let (first_seq, last_seq) = (store.first_seq(), store.last_seq());
+        let needs_after = |follower: &Follower| follower.needs_after(number, first_seq, last_seq);
+        let Some(after) = self.followers.iter().map(needs_after).min() else { return };
         if let Err(error) = store.retain_removals(Some(after)) {
             warn!(partition = number, %error, "a store does not keep what consumers of changes need");
         }

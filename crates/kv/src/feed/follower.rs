@@ -161,12 +161,36 @@ impl Follower {
     }
 
     /// The append after which the store of a partition keeps removals for the consumer, which may
-    /// not lag without bound.
-    pub(super) fn needs_after(&self, partition: u32, last_seq: u64) -> u64 {
+    /// not lag without bound. Appends of this run have numbers from `first_seq` to `last_seq`.
+    pub(super) fn needs_after(&self, partition: u32, first_seq: u64, last_seq: u64) -> u64 {
         let place = match self.readings.get(&partition) {
             Some(Reading::Everything(_, cursor)) => cursor.seq,
             _ => self.cursors.get(partition).map_or(0, |cursor| cursor.seq),
         };
-        place.max(last_seq.saturating_sub(self.consumer.lag_max()))
+        place.max(lag_bound(first_seq, last_seq, self.consumer.lag_max()))
+    }
+}
+
+/// The place of a consumer that is `lag_max` appends behind; 0 if that lies before this run. Each
+/// start skips many numbers, so a difference between numbers of two runs says nothing about the
+/// appends between them.
+fn lag_bound(first_seq: u64, last_seq: u64, lag_max: u64) -> u64 {
+    let bound = last_seq.saturating_sub(lag_max);
+    if bound < first_seq { 0 } else { bound }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_a_start_skips_are_no_lag() {
+        assert_eq!(lag_bound(1, 90, 100), 0);
+        assert_eq!(lag_bound(1, 190, 100), 90);
+        let first = 1 << 26;
+        assert_eq!(lag_bound(first, 500, 100), 0, "nothing was appended in this run");
+        assert_eq!(lag_bound(first, first + 99, 100), 0);
+        assert_eq!(lag_bound(first, first + 100, 100), first);
+        assert_eq!(lag_bound(first, first + 250, 100), first + 150);
     }
 }

@@ -16,8 +16,8 @@ pub trait ChangeConsumer: Send + Sync {
         Detail::Objects
     }
 
-    /// How many appends of a store it may lag behind. Beyond that the store keeps nothing for it,
-    /// so it may have to begin anew.
+    /// How many appends of a store since its start it may lag behind. Beyond that the store keeps
+    /// nothing for it, so it may have to begin anew.
     fn lag_max(&self) -> u64 {
         10_000_000
     }

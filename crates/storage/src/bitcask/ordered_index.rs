@@ -150,10 +150,11 @@ impl OrderedIndexTree {
         self.seen_seq_on_disk.load(Ordering::Relaxed)
     }
 
-    /// Whether enough changes have gathered to be written.
-    pub(super) fn wants_writing(&self, last_seq: u64) -> bool {
+    /// Whether enough changes have gathered to be written. `appends_since` counts the appends after
+    /// a `seq`.
+    pub(super) fn wants_writing(&self, appends_since: impl Fn(u64) -> u64) -> bool {
         self.tree.memory_bytes() >= self.shared.memory_bytes_max
-            || last_seq.saturating_sub(self.seen_seq_on_disk.load(Ordering::Relaxed)) >= APPENDS_BETWEEN_NOTES
+            || appends_since(self.seen_seq_on_disk.load(Ordering::Relaxed)) >= APPENDS_BETWEEN_NOTES
     }
 
     /// Starts a new memory table; the old one gets no more changes. With `seq`, the index has seen

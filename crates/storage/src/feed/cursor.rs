@@ -95,8 +95,8 @@ impl PlaceNow {
             return Err(CursorLost::OtherStore);
         }
         // A run between the cursor's and this one may have begun without what the consumer had
-        // seen, and have used the same numbers again. Only the last run with a loss is known: if it
-        // is this one, an earlier one may have had a loss, too.
+        // seen, and have made appends with higher numbers. Only the last run with a loss is known:
+        // if it is this one, an earlier one may have had a loss, too.
         let may_hide_another = |boot: u64| boot < self.run() || place.run + 1 < boot;
         let was_lost_between =
             self.identity.lost_writes_boot.is_some_and(|boot| place.run < boot && may_hide_another(boot));

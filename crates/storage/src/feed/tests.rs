@@ -24,7 +24,7 @@ fn a_cursor_is_of_use_in_its_store_as_long_as_nothing_is_missing() {
 }
 
 #[test]
-fn a_lost_tail_is_noticed_also_when_its_numbers_were_used_again() {
+fn a_lost_tail_is_noticed_also_when_later_appends_have_higher_numbers() {
     assert_eq!(test(4, None, 49, CURSOR), Err(CursorLost::LostTail));
     assert_eq!(test(3, None, 10, StorePlace { seq: 91, ..CURSOR }), Err(CursorLost::LostTail));
     assert_eq!(test(2, None, 80, CURSOR), Err(CursorLost::LostTail), "the store was set back");

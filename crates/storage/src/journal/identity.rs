@@ -1,12 +1,15 @@
 //! The identity of a store on disk: the file `identity` in its directory.
 //!
-//! Layout: magic 8, version u16, flags u16, zero u32, store id, boot, last boot that may have lost
-//! acknowledged writes, seq (u64 each), OS boot id u128, inode and creation time of
-//! this file (u64 each), CRC-32 of all that u32. Flags: 1 closed cleanly, 2 began as a copy, 4 the
-//! OS boot id is known, 8 a write or sync failed. All integers are little-endian.
+//! Layout: magic 8, version u16, flags u16, base u32 in units of 2^16, store id, boot, last boot
+//! that may have lost acknowledged writes, seq (u64 each), OS boot id u128, inode and creation time
+//! of this file (u64 each), CRC-32 of all that u32. Flags: 1 closed cleanly, 2 began as a copy, 4
+//! the OS boot id is known, 8 a write or sync failed. All integers are little-endian. Earlier
+//! versions of this program write 0 for the base and do not read it.
 //!
 //! Invariants:
 //! * The mark of a clean close is durably gone before the first write of a start.
+//! * The base of a run (`crate::seq`) is durable before the first append of the run. A clean close
+//!   removes it, because all appends are found then.
 //! * A copied identity file makes the copy another store: the file records its own inode and
 //!   creation time.
 
@@ -16,6 +19,7 @@ use crate::append_marks::{EarlierRun, StoreMark};
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileIdentity, FileSystem, replace_file_with};
 use crate::identity::{StoreIdentity, random_id};
+use crate::seq::{BASE_UNIT, REMEDY, base_after, runs_short};
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,6 +50,8 @@ pub(crate) struct Record {
     lost_writes_boot: u64,
     /// No append had a higher number when this was written.
     seq: u64,
+    /// All appends of the run have higher numbers; 0 after a clean close.
+    base: u64,
     /// The OS boot id.
     machine: Option<u128>,
 }
@@ -59,7 +65,8 @@ impl Record {
             | flag(self.has_failed, FAILED);
         FRAME.seal(|bytes| {
             bytes.extend_from_slice(&flags.to_le_bytes());
-            bytes.extend_from_slice(&[0; 4]);
+            let base = u32::try_from(self.base.div_ceil(BASE_UNIT)).unwrap_or(u32::MAX);
+            bytes.extend_from_slice(&base.to_le_bytes());
             for number in [self.store_id, self.boot, self.lost_writes_boot, self.seq] {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
@@ -83,6 +90,7 @@ impl Record {
             has_failed: flags & FAILED != 0,
             lost_writes_boot: le_at!(u64, content, 32),
             seq: le_at!(u64, content, 40),
+            base: u64::from(le_at!(u32, content, 12)) * BASE_UNIT,
             machine: (flags & MACHINE_KNOWN != 0).then(|| le_at!(u128, content, 48)),
         };
         Ok(Some((record, FileIdentity { inode: le_at!(u64, content, 64), created_ns: le_at!(u64, content, 72) })))
@@ -109,6 +117,7 @@ impl Record {
             has_failed: false,
             lost_writes_boot: 0,
             seq: 0,
+            base: 0,
             machine,
         })
     }
@@ -154,6 +163,8 @@ pub(super) struct IdentityFile {
     record: Mutex<Record>,
     /// Whether this start is recorded on disk.
     has_begun: AtomicBool,
+    /// Whether the base is on disk from which the numbers of appends are counted.
+    may_append: AtomicBool,
     /// Where appends are counted outside of the file system of the store.
     mark: Option<StoreMark>,
     /// No append that the start found has a higher number.
@@ -193,7 +204,7 @@ impl IdentityFile {
             }
             Some(Some((last, _))) => {
                 tracing::warn!(dir = %dir.display(), "this store is a copy of another one: it takes an id of its own");
-                (Record { seq: last.seq, ..Record::begin(&*fs, dir, true, machine)? }, false)
+                (Record { seq: last.seq, base: last.base, ..Record::begin(&*fs, dir, true, machine)? }, false)
             }
             Some(None) => {
                 tracing::error!(file = %path.display(), "damaged: the store takes a new id");
@@ -201,13 +212,16 @@ impl IdentityFile {
             }
             None => (Record::begin(&*fs, dir, content == StoreContent::Data, machine)?, false),
         };
+        let is_fresh = found.is_none() && content != StoreContent::Data;
+        let base = if is_fresh { 0 } else { base_of_run(dir, appends.seq_max.max(record.seq).max(record.base)) };
         Ok(Self {
             fs,
             dir: dir.to_owned(),
             was_clean,
-            is_fresh: found.is_none() && content != StoreContent::Data,
-            record: Mutex::new(record),
+            is_fresh,
+            record: Mutex::new(Record { base, ..record }),
             has_begun: AtomicBool::new(false),
+            may_append: AtomicBool::new(false),
             mark,
             found_seq: appends.seq_max,
         })
@@ -231,15 +245,41 @@ impl IdentityFile {
         self.record.lock().seq
     }
 
-    /// Whether [`begin`](Self::begin) has been done. Every write must check this.
+    /// All appends of this run get higher numbers than this one.
+    pub(super) fn base(&self) -> u64 {
+        self.record.lock().base
+    }
+
+    /// Whether [`begin`](Self::begin) has been done.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Acquire)
     }
 
-    /// Records this start on disk. This removes the mark of a clean close.
-    pub(super) fn begin(&self) -> io::Result<()> {
-        let record = self.record.lock();
+    /// Whether [`allow_appends_after`](Self::allow_appends_after) has been done. Every append must
+    /// check this.
+    pub(super) fn may_append(&self) -> bool {
+        self.may_append.load(Ordering::Acquire)
+    }
+
+    /// Records on disk that the appends of this run get numbers above `base`. The start has been
+    /// recorded, which is usually enough.
+    pub(super) fn allow_appends_after(&self, base: u64) -> io::Result<()> {
+        let mut record = self.record.lock();
+        if record.base < base {
+            let raised = Record { base, ..*record };
+            self.write(&raised)?;
+            *record = raised;
+        }
+        self.may_append.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Records this start on disk. This removes the mark of a clean close. The stores of the
+    /// partition that were opened so far count from `base`.
+    pub(super) fn begin(&self, base: u64) -> io::Result<()> {
+        let mut record = self.record.lock();
         if !self.has_begun() {
+            record.base = record.base.max(base);
             self.write(&record)?;
             if let Some(mark) = &self.mark {
                 // What the last mark showed is recorded now.
@@ -264,6 +304,7 @@ impl IdentityFile {
         }
         self.change(|record| {
             record.seq = record.seq.max(seq);
+            record.base = 0;
             record.is_clean = true;
         })
     }
@@ -289,6 +330,14 @@ impl IdentityFile {
     fn write(&self, record: &Record) -> io::Result<()> {
         write(&*self.fs, &self.dir, record)
     }
+}
+
+/// The base of a run of the store in a directory, whose start knows of numbers up to `spent`.
+fn base_of_run(dir: &Path, spent: u64) -> u64 {
+    if runs_short(spent) {
+        tracing::error!(dir = %dir.display(), spent, "the sequence numbers of this store run short: {REMEDY}");
+    }
+    base_after(spent)
 }
 
 /// Whether a write or sync of the previous run failed. The page cache may then hold data that is

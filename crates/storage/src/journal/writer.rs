@@ -15,7 +15,7 @@ use super::space::{CHECK_BYTES, Purpose};
 use crate::append_marks::StoreMark;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode, is_disk_full};
-use crate::seq::SeqSource;
+use crate::seq::{SeqSource, used_up};
 use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -212,7 +212,7 @@ impl Writer {
         let Some(active) = &mut self.active else {
             return Err(AppendError::Refused(StorageError::Closed));
         };
-        let seq = self.seqs.take();
+        let Some(seq) = self.seqs.take() else { return Err(AppendError::Refused(used_up(dir))) };
         let fields = RecordFields {
             kind: record.kind,
             tstamp_secs: record.tstamp_secs,

@@ -17,6 +17,7 @@ use crate::journal::{
     Compacted, Entry, IndexAnswer, IndexSizes, JournalConfig, KeyIndex, Loaded, OrderedIndex, Position, ReadHead,
     SweepCursor, Version,
 };
+use crate::seq::SeqSource;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::Bound;
@@ -371,7 +372,7 @@ impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
         Ok(self.read_before_write(key)?.entry.map(|found| found.entry))
     }
 
-    fn finish_load(&self, _last_seq: u64) -> Result<(), StorageError> {
+    fn finish_load(&self, _last_seq: u64, _seqs: &SeqSource) -> Result<(), StorageError> {
         let tombstones = std::mem::take(&mut *self.tombstones.lock());
         if tombstones.overflown {
             return self.sweep_tombstones();

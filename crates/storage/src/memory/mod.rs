@@ -1,5 +1,9 @@
 //! The memory backend: an ordered map for each partition. Nothing survives the process.
 //!
+//! The sequence numbers of a memory store that is alone in its partition begin with 1 at each
+//! start. They are not confused with those of an earlier run, because each start draws another
+//! store id.
+//!
 //! Invariants: when the store exceeds its limit, the oldest versions are removed until the rest
 //! fits; an expired version reads as absent.
 

@@ -10,7 +10,7 @@ use crate::fold::{Expired, Snapshot};
 use crate::identity::{StoreIdentity, random_id};
 use crate::limits::check_sizes;
 use crate::machine::Machine;
-use crate::seq::SeqSource;
+use crate::seq::{SeqSource, used_up};
 use bytes::{Bytes, BytesMut};
 use imbl::{OrdMap, OrdSet};
 use parking_lot::RwLock;
@@ -221,6 +221,10 @@ impl MemoryStore {
         PlaceNow { identity: self.identity(), lost_ranges, opened_seq: 0, last_seq }
     }
 
+    fn take_seq(&self) -> Result<u64, StorageError> {
+        self.seqs.take().ok_or_else(|| used_up(Path::new("memory")))
+    }
+
     fn now_secs(&self) -> u64 {
         self.now_secs.load(Ordering::Relaxed)
     }
@@ -255,8 +259,9 @@ impl MemoryStore {
         if !state.entries.get(key).is_some_and(condition) {
             return Ok(None);
         }
+        let seq = self.take_seq()?;
         let Some(old) = state.remove(key, &*self.terms) else { return Ok(None) };
-        state.seq = self.seqs.take();
+        state.seq = seq;
         self.removals.note(key, state.seq, false);
         removed(old.digest);
         Ok(Some(Appended { previous: Some(old.digest), seq: state.seq }))
@@ -295,7 +300,7 @@ impl Backend for MemoryStore {
         let mut guard = self.state.write();
         let state = &mut *guard;
         state.check_writable()?;
-        let seq = self.seqs.take();
+        let seq = self.take_seq()?;
         let entry = Entry {
             seq,
             digest: write.digest,
@@ -353,6 +358,10 @@ impl Backend for MemoryStore {
 
     fn last_seq(&self) -> u64 {
         self.state.read().seq
+    }
+
+    fn first_seq(&self) -> u64 {
+        self.seqs.base() + 1
     }
 
     fn close_to_writes(&self, closed: bool) {

@@ -175,6 +175,10 @@ impl Backend for MultiStore {
         self.seqs.last()
     }
 
+    fn first_seq(&self) -> u64 {
+        self.seqs.base() + 1
+    }
+
     fn close_to_writes(&self, closed: bool) {
         self.stores().for_each(|store| store.close_to_writes(closed));
     }

@@ -215,7 +215,7 @@ impl PartedStore {
 
     /// Makes a first part of a body that has none.
     fn begin_parts(&self, write: &Write<'_>, whole: &Bytes) -> Result<Appended, StorageError> {
-        let generation = self.inner.last_seq() + 1;
+        let generation = self.inner.first_seq().max(self.inner.last_seq() + 1);
         let directory = self.put_part(write.key, Directory { generation, parts: 0, bytes: 0 }, &[whole])?;
         self.put_head_record(&Write { head: &directory.head_record(write.head), ..*write })
     }
@@ -383,6 +383,10 @@ impl Backend for PartedStore {
 
     fn last_seq(&self) -> u64 {
         self.inner.last_seq()
+    }
+
+    fn first_seq(&self) -> u64 {
+        self.inner.first_seq()
     }
 
     fn close_to_writes(&self, closed: bool) {

@@ -4,8 +4,9 @@
 use crate::common::*;
 use ombak_storage::fs::{FileSystem, OpenMode, RealFs};
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskFactory, CutContent, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory,
-    MemoryFactory, MultiFactory, NoTerms, ReadMode, Selector, StorageError, StoreCut, begin_restored,
+    Backend, BackendFactory, BitcaskFactory, CutContent, Detail, JournalConfig, LedgerConfig, LeveldbFactory,
+    LeveledFactory, MemoryFactory, MultiFactory, NoTerms, ReadMode, Scope, Selector, StorageError, StoreCut,
+    begin_restored,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -84,19 +85,27 @@ fn state_at(seq: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     state
 }
 
-/// Writes the sequence until it is told to stop, with merges in between.
+/// The numbers of the steps that have put the versions of [`state_at`].
+fn steps_at(seq: u64) -> BTreeMap<Vec<u8>, u64> {
+    let state = state_at(seq);
+    let puts = (1..=seq).filter(|number| step(*number).1.is_some()).map(|number| (step(number).0, number));
+    puts.filter(|(key, _)| state.contains_key(key)).collect()
+}
+
+/// Writes the sequence from a step until it is told to stop, with merges in between. The store was
+/// just opened.
 fn write(store: &dyn Backend, from: u64, stop: &AtomicBool) {
-    for seq in from.. {
+    for number in from.. {
         if stop.load(Ordering::Acquire) {
             return;
         }
-        let (key, value) = step(seq);
+        let (key, value) = step(number);
         let appended = match value {
             Some(value) => put(store, &key, &value).unwrap(),
             None => store.delete(&key).unwrap().expect("it was put by the append before"),
         };
-        assert_eq!(appended.seq, seq);
-        if seq.is_multiple_of(50) {
+        assert_eq!(appended.seq, store.first_seq() + (number - from));
+        if number.is_multiple_of(50) {
             store.maintain(NOW_SECS).unwrap();
         }
     }
@@ -192,7 +201,9 @@ fn a_backup_is_a_cut_at_one_append(open: Open, name: &str) {
         let identity = store.identity();
         assert!(identity.is_restored && identity.boot == 1, "{when}: {identity:?}");
         assert!(store.complete(), "{when}");
-        assert_eq!(store.last_seq(), seq, "{when}: the order of appends goes on");
+        assert_eq!(seqs(&*store), steps_at(seq), "{when}: versions keep their numbers");
+        assert_eq!(store.last_seq(), seq, "{when}");
+        assert!(store.first_seq() > seq + (1 << 26), "{when}: the original may have appended more");
         write_some(&*store, seq, &when);
     }
 }
@@ -202,17 +213,26 @@ fn write_some(store: &dyn Backend, seq: u64, when: &str) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| write(store, seq + 1, &stop));
-        while store.last_seq() < seq + 500 {
+        while store.last_seq() < store.first_seq() + 500 {
             std::thread::yield_now();
         }
         stop.store(true, Ordering::Release);
     });
-    assert_eq!(contents(store), state_at(store.last_seq()), "{when}, written on");
+    let written = store.last_seq() + 1 - store.first_seq();
+    assert_eq!(contents(store), state_at(seq + written), "{when}, written on");
     store.close().unwrap();
 }
 
 fn contents(store: &dyn Backend) -> BTreeMap<Vec<u8>, Vec<u8>> {
     fold(&mut *store.snapshot().unwrap(), b"", 50).into_iter().collect()
+}
+
+/// The number of each version.
+fn seqs(store: &dyn Backend) -> BTreeMap<Vec<u8>, u64> {
+    let mut snapshot = store.snapshot().unwrap();
+    let batches = std::iter::from_fn(|| Some(snapshot.next(&Scope::ALL, Detail::Keys, 50).unwrap()));
+    let entries = batches.take_while(|batch| !batch.is_empty()).flatten();
+    entries.map(|entry| (entry.key.to_vec(), entry.seq)).collect()
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn verify(kind: StoreKind, dir: &Path) -> PartitionReport {
 struct Version {
     head: Vec<u8>,
     body: Vec<u8>,
+    seq: u64,
 }
 
 /// What a store should answer now, and everything that it ever answered.
@@ -152,8 +153,8 @@ impl TestSetup {
         let expires_secs = if random.below(4) == 0 { NOW_SECS as u32 + 1000 } else { 0 };
         let tstamp_secs = NOW_SECS as u32;
         let write = Write { key: &key, head: &head, body: &[&body], digest, tstamp_secs, expires_secs, has_terms };
-        store.put(&write).unwrap();
-        let version = Version { head, body };
+        let seq = store.put(&write).unwrap().seq;
+        let version = Version { head, body, seq };
         self.model.ever.entry(key.clone()).or_default().push(version.clone());
         self.model.now.insert(key, version);
     }
@@ -243,7 +244,8 @@ fn answers_on(
 fn answers_of(store: &dyn Backend, keys: impl Iterator<Item = Vec<u8>>) -> (Answers, bool) {
     let read = |key: &[u8]| match store.get(key, ReadMode::Blocking) {
         Ok(found) => Ok(found.map(|found| {
-            let version = Version { head: found.head.to_vec(), body: found.body.unwrap().to_vec() };
+            let (head, body) = (found.head.to_vec(), found.body.unwrap().to_vec());
+            let version = Version { head, body, seq: found.seq };
             assert_eq!(found.digest, digest_of(&version.body));
             version
         })),

@@ -215,6 +215,10 @@ impl Backend for FaultyStore {
         self.inner.last_seq()
     }
 
+    fn first_seq(&self) -> u64 {
+        self.inner.first_seq()
+    }
+
     fn close_to_writes(&self, closed: bool) {
         self.inner.close_to_writes(closed);
     }

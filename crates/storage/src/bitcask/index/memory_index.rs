@@ -14,11 +14,12 @@ use crate::journal::{
 use crate::key_hash::KeyHashRange;
 use crate::ledger::{TreeView, remove_dir};
 use crate::limits::SEQ_MAX;
+use crate::seq::SeqSource;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The most keys, changed after the ordered index was last written, that a start remembers. With
 /// more, the ordered index is rebuilt.
@@ -39,6 +40,17 @@ pub(crate) struct MemoryIndex {
     build_state: Mutex<BuildState>,
     /// The ordered index has got all changes up to this `seq`.
     last_seq: AtomicU64,
+    /// None during the load.
+    load_end: OnceLock<LoadEnd>,
+}
+
+/// What a load has found, and where later appends get their numbers from.
+struct LoadEnd {
+    last_seq: u64,
+    keys: u64,
+    /// How many changes the ordered index on disk had not seen.
+    changes: u64,
+    seqs: SeqSource,
 }
 
 /// What is left to do until the ordered index is complete.
@@ -83,13 +95,27 @@ impl MemoryIndex {
             has_ordered_index: AtomicBool::new(false),
             build_state: Mutex::new(build_state),
             last_seq: AtomicU64::new(0),
+            load_end: OnceLock::new(),
         })
     }
 
     /// Whether enough changes have gathered in the ordered index to be written.
     pub(crate) fn ordered_index_wants_writing(&self) -> bool {
         let order = self.order.read().clone();
-        order.is_some_and(|order| order.wants_writing(self.last_seq.load(Ordering::Acquire)))
+        order.is_some_and(|order| order.wants_writing(|seen_seq| self.appends_since(seen_seq)))
+    }
+
+    /// About how many appends there were after a `seq`; 0: since ever. Each start skips numbers, so
+    /// the difference of two numbers does not say it.
+    fn appends_since(&self, seq: u64) -> u64 {
+        let Some(end) = self.load_end.get() else { return 0 };
+        let before_start = match seq {
+            0 => end.keys,
+            _ if seq < end.last_seq => end.changes,
+            _ => 0,
+        };
+        let last_seq = self.last_seq.load(Ordering::Acquire);
+        before_start + last_seq.saturating_sub(seq.max(end.seqs.base()))
     }
 
     /// Notes in the ordered index how far it has seen the journal. The writer's lock is held.
@@ -272,14 +298,15 @@ impl KeyIndex for MemoryIndex {
         Ok(self.index.get(key))
     }
 
-    fn finish_load(&self, last_seq: u64) -> Result<(), StorageError> {
+    fn finish_load(&self, last_seq: u64, seqs: &SeqSource) -> Result<(), StorageError> {
         self.last_seq.fetch_max(last_seq, Ordering::AcqRel);
         self.index.finish_load();
         let mut build_state = self.build_state.lock();
+        let changes = if let BuildState::Loading { changed, .. } = &*build_state { changed.len() as u64 } else { 0 };
+        let _ = self.load_end.set(LoadEnd { last_seq, keys: self.index.sizes().keys, changes, seqs: seqs.clone() });
         if let BuildState::Loading { seen_seq, changed } = std::mem::replace(&mut *build_state, BuildState::Idle) {
             if seen_seq > last_seq {
-                // The journal has lost appends that this ordered index has seen, and will use their
-                // numbers again.
+                // The journal has lost appends that this ordered index has seen.
                 tracing::warn!(dir = %self.order_dir.display(), "the ordered index is ahead of its journal: it is rebuilt when it is needed");
                 *self.order.write() = None;
                 remove_dir(&self.order_dir)?;

@@ -12,7 +12,7 @@ fn begun(fs: &Arc<FaultyFs>) -> IdentityFile {
     fs.create_dir_all(Path::new(DIR)).unwrap();
     fs.sync_dir(Path::new("/")).unwrap();
     let file = load(fs, StoreContent::Data);
-    file.begin().unwrap();
+    file.begin(0).unwrap();
     file
 }
 
@@ -26,6 +26,7 @@ fn every_bit_of_the_file_is_checked() {
         has_failed: true,
         lost_writes_boot: 3,
         seq: 99,
+        base: base_after(99),
         machine: Some(1 << 100),
     };
     let file_identity = FileIdentity { inode: 5, created_ns: 6 };
@@ -88,7 +89,7 @@ fn a_clean_mark_serves_one_start_wherever_the_power_goes() {
             fs.cut_power_at(call);
             let second =
                 IdentityFile::load(fs.clone(), Path::new(DIR), StoreContent::Data, None, FoundAppends::default());
-            let begun = second.is_ok_and(|second| second.begin().is_ok());
+            let begun = second.is_ok_and(|second| second.begin(0).is_ok());
             let third = load(&fs.restart(loss), StoreContent::Data).identity();
             assert!(!begun || (third.boot, third.was_clean) == (3, false), "call {call}, {loss:?}: {third:?}");
             assert!(third.was_clean == (third.boot == 2), "call {call}, {loss:?}: {third:?}");
@@ -121,7 +122,7 @@ fn a_damaged_file_makes_a_new_store_and_an_empty_directory_one_that_is_new() {
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let empty = load(&fs, StoreContent::Directory);
     assert!(empty.identity().is_new() && empty.identity().boot == 0);
-    empty.begin().unwrap();
+    empty.begin(0).unwrap();
     assert!(empty.identity().is_new() && empty.identity().boot == 1);
     assert!(!load(&fs, StoreContent::Directory).identity().is_new());
 }
@@ -137,4 +138,64 @@ fn a_restored_store_says_so_at_every_start() {
         assert_eq!((identity.boot, identity.is_restored, identity.was_clean), (boot, true, false));
         assert_eq!((file.seq(), identity.lost_writes_boot), (77, None));
     }
+}
+
+/// The base that a start finds on the disk and the one that it counts from.
+fn bases(fs: &Arc<FaultyFs>) -> (u64, u64) {
+    let on_disk = read(&**fs, &identity_path(Path::new(DIR))).unwrap().flatten().map_or(0, |(record, _)| record.base);
+    (on_disk, load(fs, StoreContent::Data).base())
+}
+
+#[test]
+fn a_run_that_did_not_end_in_order_may_have_used_all_numbers_up_to_the_next_base() {
+    let fs = FaultyFs::new(1);
+    let first = begun(&fs).base();
+    assert_eq!(first, base_after(0), "there was data");
+    let fs = fs.restart(Loss::Everything);
+    assert_eq!(bases(&fs), (first, base_after(first)));
+    let second = begun(&fs);
+    second.end(40).unwrap();
+    assert_eq!(bases(&fs.restart(Loss::Everything)), (0, base_after(40)), "all numbers were found");
+}
+
+#[test]
+fn a_new_store_counts_from_0_and_its_next_start_skips_numbers() {
+    let fs = FaultyFs::new(1);
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    let new = load(&fs, StoreContent::Directory);
+    assert_eq!(new.base(), 0);
+    new.begin(0).unwrap();
+    assert_eq!(load(&fs, StoreContent::Directory).base(), base_after(0), "its appends may be lost");
+}
+
+#[test]
+fn the_base_of_all_stores_of_a_partition_is_on_disk_before_the_first_append() {
+    let base = base_after(1 << 40);
+    let fs = FaultyFs::new(1);
+    let file = begun(&fs);
+    assert!(!file.may_append(), "other stores of the partition may be opened after this one");
+    let writes = fs.calls_of(crate::fs::sim::Call::Write);
+    file.allow_appends_after(file.base()).unwrap();
+    assert!(file.may_append());
+    assert_eq!(fs.calls_of(crate::fs::sim::Call::Write), writes, "it is there already");
+    let file = begun(&fs);
+    fs.fail_at(crate::fs::sim::Call::Write, 1);
+    assert!(file.allow_appends_after(base).is_err() && !file.may_append());
+    file.allow_appends_after(base).unwrap();
+    assert!(file.may_append());
+    assert_eq!(bases(&fs.restart(Loss::Everything)), (base, base_after(base)));
+    let fs = FaultyFs::new(1);
+    fs.create_dir_all(Path::new(DIR)).unwrap();
+    fs.sync_dir(Path::new("/")).unwrap();
+    load(&fs, StoreContent::Directory).begin(base).unwrap();
+    assert_eq!(bases(&fs.restart(Loss::Everything)).0, base, "a new store beside others");
+}
+
+/// Earlier versions of this program write 0 in place of the base, and do not read it.
+#[test]
+fn a_file_of_an_earlier_version_has_no_base() {
+    let fs = FaultyFs::new(1);
+    let file = begun(&fs);
+    file.change(|record| (record.base, record.seq) = (0, 70)).unwrap();
+    assert_eq!(bases(&fs), (0, base_after(70)));
 }

@@ -4,6 +4,7 @@ use super::entry::{Compacted, Entry, IndexAnswer, IndexSizes, Loaded, Position, 
 use crate::backend::{LedgerStatus, ReadMode};
 use crate::error::StorageError;
 use crate::fold::Scope;
+use crate::seq::SeqSource;
 use bytes::Bytes;
 
 /// An index that knows, for each key, where its current version lies.
@@ -61,9 +62,9 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// index cannot read it.
     fn loaded(&self, key: Self::Key<'_>) -> Result<Option<Entry>, StorageError>;
 
-    /// Removes the tombstones of a load. The next append of the store gets a number above
-    /// `last_seq`.
-    fn finish_load(&self, last_seq: u64) -> Result<(), StorageError>;
+    /// Removes the tombstones of a load, which has found appends up to `last_seq`. Later appends get
+    /// their numbers from `seqs`.
+    fn finish_load(&self, last_seq: u64, seqs: &SeqSource) -> Result<(), StorageError>;
 
     /// Continues a sweep for versions that expired before `now_secs`, by about `count_max` keys,
     /// and returns the keys of such versions. The cursor is done when all keys were visited.

@@ -101,7 +101,7 @@ fn recover<P: JournalPolicy>(
     };
     let identity = IdentityFile::load(shared.fs.clone(), dir, content, mark.clone(), recovery.found_appends())?;
     let seq_max = recovery.seq_max.max(identity.seq());
-    recovery.index.finish_load(seq_max)?;
+    recovery.index.finish_load(seq_max, seqs)?;
     if recovery.read_unsynced_data {
         // Data that was read from the page cache must be on disk before it counts as durable.
         shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
@@ -112,9 +112,10 @@ fn recover<P: JournalPolicy>(
     let Recovery { index, policy, files, losses, torn_bytes, has_expiring, consumed_hints, unreadable_files, .. } =
         recovery;
     let lost_ranges = losses.ranges;
-    let dir_exists = content != StoreContent::Nothing && begin(shared, dir, dir_exists, &identity)?;
+    seqs.raise(seq_max, identity.base());
+    let base = seqs.base();
+    let dir_exists = content != StoreContent::Nothing && begin(shared, dir, dir_exists, &identity, base)?;
     remove_consumed_hints(shared, dir, &identity, seq_max, &consumed_hints)?;
-    seqs.raise(seq_max);
     let writer = Writer::new(seqs.clone(), seq_max, policy.next_file_id().max(id_max + 1), dir_exists, mark);
     Ok(Recovered {
         identity,
@@ -132,14 +133,20 @@ fn recover<P: JournalPolicy>(
 }
 
 /// Records the start on disk, and returns whether the directory exists then. If the disk is full,
-/// the first write does this later; reads go on.
-fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile) -> Result<bool, StorageError> {
+/// the first write does this later; reads go on. `base`: the run counts its appends from it.
+fn begin(
+    shared: &Shared,
+    dir: &Path,
+    dir_exists: bool,
+    identity: &IdentityFile,
+    base: u64,
+) -> Result<bool, StorageError> {
     let begun = || {
         if !dir_exists {
             shared.fs.create_dir_all(dir)?;
             shared.fs.sync_dir(&shared.root)?;
         }
-        identity.begin()
+        identity.begin(base)
     };
     match begun() {
         Ok(()) => Ok(true),

@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 impl<P: JournalPolicy> Core<P> {
     fn append(&self, writer: &mut MutexGuard<'_, Writer>, record: &NewRecord<'_>) -> Result<Written, StorageError> {
         self.check_appendable()?;
-        if !self.identity.has_begun() {
-            self.begin_on_first_write()?;
+        if !self.identity.may_append() {
+            self.prepare_first_append(writer.seqs.base())?;
         }
         let now_secs = self.now_secs.load(Ordering::Relaxed);
         let had_file = writer.active.as_ref().map(|active| active.file.id);
@@ -35,14 +35,24 @@ impl<P: JournalPolicy> Core<P> {
         })
     }
 
+    /// Makes durable what must be on disk before the first append of a run, which gets a number
+    /// above `base`.
+    #[cold]
+    fn prepare_first_append(&self, base: u64) -> Result<(), StorageError> {
+        if !self.identity.has_begun() {
+            self.begin_on_first_write(base)?;
+        }
+        // Another store of the partition may have raised the base after this one was opened.
+        self.identity.allow_appends_after(base).map_err(|source| refused_io("write", &self.dir, source))
+    }
+
     /// Prepares the directory at the first write of a new store, or of a store whose start found
     /// the disk full.
-    #[cold]
-    fn begin_on_first_write(&self) -> Result<(), StorageError> {
+    fn begin_on_first_write(&self, base: u64) -> Result<(), StorageError> {
         let begin = || {
             self.shared.fs.create_dir_all(&self.dir)?;
             self.shared.fs.sync_dir(&self.shared.root)?;
-            self.identity.begin()
+            self.identity.begin(base)
         };
         self.inventory.note_change();
         begin().map_err(|source| refused_io("create", &self.dir, source))?;

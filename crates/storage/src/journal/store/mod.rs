@@ -107,6 +107,10 @@ impl<P: JournalPolicy> Backend for Store<P> {
         self.core.writer.lock().last_seq()
     }
 
+    fn first_seq(&self) -> u64 {
+        self.core.writer.lock().seqs.base() + 1
+    }
+
     fn close_to_writes(&self, closed: bool) {
         // Taking the lock waits for a write that is under way.
         let _writer = self.core.writer.lock();
