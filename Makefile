@@ -76,8 +76,9 @@ bench-overwrite: ## measure bitcask's disk space while MB_LIVE (100) are overwri
 
 bench-feed: CHANGES ?= 1000000
 bench-feed: VALUE_BYTES ?= 100
-bench-feed: ## measure how fast consumers read CHANGES (1000000) of VALUE_BYTES (100) from the change feed
-	cargo run --profile dist --locked --package ombak-storage --example change_feed $(CHANGES) $(VALUE_BYTES)
+bench-feed: ORDER ?= ordered
+bench-feed: ## measure how fast consumers read CHANGES (1000000) of VALUE_BYTES (100), ORDER=ordered or scattered, from the change feed
+	cargo run --profile dist --locked --package ombak-storage --example change_feed $(CHANGES) $(VALUE_BYTES) $(ORDER)
 
 bench-backends: RESULTS ?= $(CARGO_TARGET_DIR)/backends
 bench-backends: ## run the storage tests on each backend, or BACKENDS="test1-leveled ...", in 1 GiB, MINUTES (5) each, into RESULTS

@@ -9,6 +9,7 @@ use crate::error::StorageError;
 use crate::fold::{Detail, Expired, FoldEntry, KeyRange, Scope, Snapshot, TermEntry, TermRange};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,22 +62,28 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
         }
     }
 
+    /// Reads the version of a key. `met` is what the view has of it, if that is known. It may be
+    /// out of date if a merge moves the version meanwhile.
     fn read_as(
         &self,
         view: &<P::Index as KeyIndex>::View,
         key: &[u8],
+        met: Option<Entry>,
         wanted: Wanted,
         expired: Expired,
     ) -> Result<Option<Read>, StorageError> {
-        let indexed = P::Index::key(key);
-        let look = || self.core.index.get_at(indexed, view, ReadMode::Blocking);
+        let met = Cell::new(met.map(IndexAnswer::of_entry));
+        let look = || match met.take() {
+            Some(found) => Ok(Some(found)),
+            None => self.core.index.get_at(P::Index::key(key), view, ReadMode::Blocking),
+        };
         self.core.read_with(key, ReadMode::Blocking, wanted, expired, look)
     }
 
     /// An entry of a fold without head and body.
-    pub(super) fn fold_entry(&self, key: &[u8], entry: &Entry) -> FoldEntry {
+    pub(super) fn fold_entry(&self, key: Bytes, entry: &Entry) -> FoldEntry {
         FoldEntry {
-            key: Bytes::copy_from_slice(key),
+            key,
             digest: entry.digest,
             seq: entry.seq,
             expires_secs: entry.expires_secs,
@@ -91,7 +98,7 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
     fn detail(
         &self,
         view: &<P::Index as KeyIndex>::View,
-        key: &[u8],
+        key: Bytes,
         found: IndexAnswer,
         detail: Detail,
         expired: Expired,
@@ -105,9 +112,9 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
         let read = match (detail, head, body) {
             (Detail::Keys, ..) => None,
             (Detail::Heads, Some(head), _) => whole(head, None),
-            (Detail::Heads, None, _) => self.read_as(view, key, Wanted::Head, expired)?,
+            (Detail::Heads, None, _) => self.read_as(view, &key, Some(entry), Wanted::Head, expired)?,
             (Detail::Objects, Some(head), Some(body)) => whole(head, Some(body)),
-            (Detail::Objects, ..) => self.read_as(view, key, Wanted::Whole, expired)?,
+            (Detail::Objects, ..) => self.read_as(view, &key, Some(entry), Wanted::Whole, expired)?,
         };
         if detail != Detail::Keys && read.is_none() {
             return Ok(None);
@@ -137,7 +144,7 @@ impl<P: JournalPolicy> Snapshot for JournalSnapshot<P> {
                     break;
                 }
                 for (key, found) in met {
-                    batch.extend(self.detail(view, &key, found, detail, scope.expired)?);
+                    batch.extend(self.detail(view, key, found, detail, scope.expired)?);
                 }
             }
             Ok(batch)
@@ -152,7 +159,7 @@ impl<P: JournalPolicy> Snapshot for JournalSnapshot<P> {
             }
             self.core.index.keys_in_order(view, range, |key, entry| {
                 if !self.core.is_expired(entry.expires_secs) {
-                    batch.push(self.fold_entry(key, entry));
+                    batch.push(self.fold_entry(Bytes::copy_from_slice(key), entry));
                 }
                 batch.len() < count_max
             })?;
@@ -172,7 +179,9 @@ impl<P: JournalPolicy> Snapshot for JournalSnapshot<P> {
     }
 
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
-        self.with_view(|view| Ok(self.read_as(view, key, Wanted::Whole, Expired::Hidden)?.map(|read| read.stored)))
+        self.with_view(|view| {
+            Ok(self.read_as(view, key, None, Wanted::Whole, Expired::Hidden)?.map(|read| read.stored))
+        })
     }
 }
 

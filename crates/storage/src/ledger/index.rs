@@ -101,7 +101,7 @@ pub(crate) struct EntryBeforeWrite<'a> {
 
 /// A snapshot of the ledger, and the last key that its walk has passed.
 pub(crate) struct LedgerView {
-    tree: TreeView,
+    pub(super) tree: TreeView,
     passed: Option<Bytes>,
 }
 
@@ -153,13 +153,13 @@ impl<const HAS_VALUES: bool> LedgerIndex<HAS_VALUES> {
         self.tree.get(&key.bytes)?.map(|bytes| self.decode(&bytes)).transpose()
     }
 
-    fn decode(&self, bytes: &Bytes) -> Result<LedgerEntry, StorageError> {
+    pub(super) fn decode(&self, bytes: &Bytes) -> Result<LedgerEntry, StorageError> {
         let mut decoded = entry::decode(bytes).ok_or_else(|| self.tree.damaged("an entry that cannot be read"))?;
         decoded.entry.expires_secs = self.shared.journal.expires_at(decoded.tstamp_secs, decoded.entry.expires_secs);
         Ok(decoded)
     }
 
-    fn answer(entry: LedgerEntry) -> Option<IndexAnswer> {
+    pub(super) fn answer(entry: LedgerEntry) -> Option<IndexAnswer> {
         (entry.entry.position.size != 0).then_some(IndexAnswer {
             entry: entry.entry,
             head: Some(entry.head),
@@ -434,6 +434,10 @@ impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
         self.check_mode(mode)?;
         let value = self.tree.get_at(&LedgerKey::of_key(key).bytes, &view.tree)?;
         Ok(value.map(|value| self.decode(&value)).transpose()?.and_then(Self::answer))
+    }
+
+    fn entries_at(&self, keys: &[&[u8]], view: &LedgerView) -> Result<Vec<Option<Entry>>, StorageError> {
+        self.look_up_in_order(keys, view)
     }
 
     fn walk(

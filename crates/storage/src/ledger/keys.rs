@@ -53,6 +53,12 @@ impl LedgerKey {
         Self::new(bytes)
     }
 
+    /// Whether the ledger key for a key of the store is truncated. Others are in the order of the
+    /// keys.
+    pub(super) fn is_cut(key: &[u8]) -> bool {
+        1 + key.len() > KEY_BYTES_MAX
+    }
+
     /// The ledger key for a term of a key of the store. The first `bucket_len` bytes of the key are
     /// its bucket.
     pub(crate) fn of_term(key: &[u8], bucket_len: usize, field: &[u8], term: &[u8]) -> Self {

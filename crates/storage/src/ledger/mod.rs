@@ -21,6 +21,7 @@ mod differences;
 mod entry;
 mod index;
 mod keys;
+mod lookups;
 mod opening;
 mod persistence;
 mod root;

@@ -13,6 +13,7 @@
 //!   before the input files of the merge are removed.
 //! * Each version of the moment of a walk is handed out once, also if a merge moves it meanwhile.
 
+mod batch;
 mod marks;
 mod retention;
 mod walk;

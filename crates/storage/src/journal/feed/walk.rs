@@ -1,5 +1,6 @@
 //! The walk over the data files.
 
+use super::batch::{Batch, BatchRecord};
 use crate::backend::{ReadMode, Stored};
 use crate::error::StorageError;
 use crate::feed::{Change, Changes, CursorLost, FeedCursor, FeedStep, Origin, Removed, StorePlace};
@@ -8,7 +9,7 @@ use crate::fs::is_media_error;
 use crate::journal::background::MergeScheduler;
 use crate::journal::coding::decompress;
 use crate::journal::data_file::DataFile;
-use crate::journal::format::{Kind, RecordHeader, Scanned, Scanner};
+use crate::journal::format::{Kind, RecordHeader, Scanner};
 use crate::journal::index::{Entry, KeyIndex, Position};
 use crate::journal::policy::JournalPolicy;
 use crate::journal::snapshot::JournalSnapshot;
@@ -16,7 +17,6 @@ use crate::journal::store::Core;
 use crate::journal::writer::Writer;
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -110,8 +110,9 @@ impl<P: JournalPolicy> JournalChanges<P> {
         Self { snapshot, files, at: 0, from, end, removed, detail }
     }
 
-    fn entry_of(&self, key: &[u8]) -> Result<Option<Entry>, StorageError> {
-        entry_in(&self.snapshot, key)
+    fn entries_of(&self, keys: &[&[u8]]) -> Result<Vec<Option<Entry>>, StorageError> {
+        let core = self.snapshot.core();
+        self.snapshot.with_view(|view| core.index.entries_at(keys, view))
     }
 
     /// Whether the walk reads the record at a position.
@@ -120,21 +121,16 @@ impl<P: JournalPolicy> JournalChanges<P> {
         self.files.iter().any(is_there)
     }
 
-    /// What becomes of a record. A version that a merge has moved is handed out where it was when
-    /// the walk began.
+    /// What becomes of a record, given what the index has of its key. A version that a merge has
+    /// moved is handed out where it was when the walk began.
     fn meet(
         &self,
         file: &DataFile,
         scanner: &mut Scanner<'_>,
-        offset: u64,
-        header: &RecordHeader,
+        record: &BatchRecord<'_>,
+        entry: Option<Entry>,
     ) -> Result<Met, StorageError> {
-        if header.seq <= self.from.seq {
-            return Ok(Met::Passed);
-        }
-        let failed = |source: io::Error| file.io_error("read", source);
-        let key = scanner.key(offset, header).map_err(failed)?;
-        let entry = self.entry_of(key)?;
+        let BatchRecord { offset, header, key } = *record;
         let entry = match (header.kind, entry) {
             (Kind::Tombstone, None) if header.seq <= self.end.seq => {
                 let key = Bytes::copy_from_slice(key);
@@ -147,13 +143,14 @@ impl<P: JournalPolicy> JournalChanges<P> {
         if !is_here && self.reads(entry.position) {
             return Ok(Met::Passed);
         }
-        let mut found = self.snapshot.fold_entry(key, &entry);
+        let mut found = self.snapshot.fold_entry(Bytes::copy_from_slice(key), &entry);
         if self.detail == Detail::Keys {
             return Ok(Met::Change(Change::stored(found)));
         }
-        let record =
+        let bytes =
             if self.detail == Detail::Objects { scanner.record(offset, header) } else { scanner.meta(offset, header) };
-        let Some(parts) = take_apart(record.map_err(failed)?, header, self.detail) else { return Ok(Met::Damaged) };
+        let bytes = bytes.map_err(|source| file.io_error("read", source))?;
+        let Some(parts) = take_apart(bytes, header, self.detail) else { return Ok(Met::Damaged) };
         let stored_secs = Some(header.tstamp_secs);
         found.stored =
             Some(Stored { head: parts.0, body: parts.1, digest: header.digest, seq: header.seq, stored_secs });
@@ -167,29 +164,28 @@ impl<P: JournalPolicy> JournalChanges<P> {
     fn read_file(&mut self, count_max: usize, bytes_max: u64) -> Result<FeedStep, StorageError> {
         let Some(read) = self.files.get(self.at) else { return Ok(FeedStep::End) };
         let (file, begin, end) = (read.file.clone(), read.offset, read.end);
+        let stop = end.min(begin.saturating_add(bytes_max));
         let core = self.snapshot.core().clone();
         let handle = core.shared.handles.get(&file, ReadMode::Blocking).map_err(|e| file.io_error("read", e))?;
         let mut scanner = Scanner::new(&*handle, file.salt, begin, end);
         let (mut changes, mut passed_seq, mut offset) = (Vec::new(), read.passed_seq, begin);
-        while changes.len() < count_max && offset - begin < bytes_max && offset < end {
-            let scanned = match scanner.next() {
+        while changes.len() < count_max && offset < stop {
+            let batch = match Batch::read(&mut scanner, self.from.seq, count_max - changes.len(), stop) {
                 Err(source) if is_media_error(&source) => return Ok(give_up(&file, end)),
-                scanned => scanned.map_err(|e| file.io_error("read", e))?,
+                batch => batch.map_err(|e| file.io_error("read", e))?,
             };
-            match scanned {
-                None => offset = end,
-                // A start cuts torn writes off, so what is damaged may have been a change.
-                Some(Scanned::Damage { .. }) => return Ok(give_up(&file, end)),
-                Some(Scanned::Record { offset: at, header }) => {
-                    match self.meet(&file, &mut scanner, at, &header)? {
-                        Met::Change(change) => changes.push(change),
-                        Met::Passed => {}
-                        Met::Damaged => return Ok(give_up(&file, end)),
-                    }
-                    passed_seq = passed_seq.max(header.seq);
-                    offset = at + header.total_len();
+            // A start cuts torn writes off, so what is damaged may have been a change.
+            let Some(batch) = batch else { return Ok(give_up(&file, end)) };
+            let keys: Vec<&[u8]> = batch.records().map(|record| record.key).collect();
+            for (record, entry) in batch.records().zip(self.entries_of(&keys)?) {
+                match self.meet(&file, &mut scanner, &record, entry)? {
+                    Met::Change(change) => changes.push(change),
+                    Met::Passed => {}
+                    Met::Damaged => return Ok(give_up(&file, end)),
                 }
             }
+            passed_seq = passed_seq.max(batch.seq_max);
+            offset = batch.end;
         }
         file.read_marks.note(passed_seq, offset);
         if let Some(read) = self.files.get_mut(self.at) {

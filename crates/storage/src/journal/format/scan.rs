@@ -66,6 +66,20 @@ impl<'a> Scanner<'a> {
         Ok(Some(Scanned::Damage { offset, length: self.offset - offset }))
     }
 
+    /// Lets the window begin with the next record, unless it has that record as a whole.
+    pub(crate) fn hold_next(&mut self) {
+        if !self.holds_next() {
+            self.window.clear();
+        }
+    }
+
+    /// Whether the window has the next record as a whole. If so, the next step does not move it.
+    pub(crate) fn holds_next(&self) -> bool {
+        let held = self.offset.checked_sub(self.window_start).and_then(|at| self.window.get(at as usize..));
+        let Some(held) = held.filter(|held| held.len() >= RECORD_HEADER_BYTES + EXTRA_BYTES_MAX) else { return false };
+        RecordHeader::parse(held, self.salt).is_some_and(|header| header.total_len() <= held.len() as u64)
+    }
+
     /// The key of the record that this scanner returned last.
     pub(crate) fn key(&mut self, offset: u64, header: &RecordHeader) -> io::Result<&[u8]> {
         let meta = self.bytes(offset, header.meta_len())?;

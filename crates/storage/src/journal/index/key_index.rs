@@ -95,6 +95,13 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
         mode: ReadMode,
     ) -> Result<Option<IndexAnswer>, StorageError>;
 
+    /// The entries of keys in a snapshot: one answer for each key, in the order of `keys`. They may
+    /// be in any order, and a key may be there twice. Blocks.
+    fn entries_at(&self, keys: &[&[u8]], view: &Self::View) -> Result<Vec<Option<Entry>>, StorageError> {
+        let entry = |key: &&[u8]| Ok(self.get_at(Self::key(key), view, ReadMode::Blocking)?.map(|found| found.entry));
+        keys.iter().map(entry).collect()
+    }
+
     /// Continues the walk of a snapshot until `visit` returns false (it has enough) or all keys
     /// were visited. May visit keys that are not in the scope; may skip only such keys.
     fn walk(

@@ -62,6 +62,9 @@ pub(crate) struct Tree {
     written_bytes: AtomicU64,
     /// Bytes of the memory tables that are rotated and not yet on disk.
     rotated_bytes: AtomicU64,
+    /// How many removals the present memory table has, and how many the rotated ones have.
+    removals: AtomicU64,
+    rotated_removals: AtomicU64,
     is_damaged: AtomicBool,
     /// How many compactions in a row have met a media error.
     media_errors: AtomicU32,
@@ -134,6 +137,8 @@ impl Tree {
             compaction: Arc::new(compaction),
             written_bytes: AtomicU64::new(0),
             rotated_bytes: AtomicU64::new(0),
+            removals: AtomicU64::new(0),
+            rotated_removals: AtomicU64::new(0),
             is_damaged: AtomicBool::new(false),
             media_errors: AtomicU32::new(0),
         })
@@ -171,7 +176,10 @@ impl Tree {
         for (key, value) in changes {
             match value {
                 Some(value) => drop(self.tree.insert(Slice::from(key), Slice::from(value), number)),
-                None => drop(self.tree.remove(Slice::from(key), number)),
+                None => {
+                    self.tree.remove(Slice::from(key), number);
+                    self.removals.fetch_add(1, Ordering::Relaxed);
+                }
             }
         }
         self.visible.fetch_max(number + 1);
@@ -227,6 +235,18 @@ impl Tree {
         Ok(())
     }
 
+    /// About how many entries a scan between two keys passes at most without a visit: removals, and
+    /// what was applied after the oldest snapshot. Versions that the memory tables have of one key
+    /// are not counted; they are as few as fit.
+    pub(crate) fn hidden_between(&self, from: &[u8], to: &[u8]) -> u64 {
+        let version = self.tree.current_version();
+        let range = (Bound::Included(from), Bound::Included(to));
+        let is_between = |table: &&Table| table.metadata.key_range.overlaps_with_bounds(&range);
+        let in_tables: u64 = version.iter_tables().filter(is_between).map(Table::tombstone_count).sum();
+        let in_memory = self.removals.load(Ordering::Relaxed) + self.rotated_removals.load(Ordering::Relaxed);
+        in_tables + in_memory + self.visible.get().saturating_sub(self.watermark())
+    }
+
     /// Bytes that are in memory only.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.tree.active_memtable().size() + self.rotated_bytes.load(Ordering::Relaxed)
@@ -241,16 +261,19 @@ impl Tree {
     pub(crate) fn rotate(&self) {
         if let Some(rotated) = self.tree.rotate_memtable() {
             self.rotated_bytes.fetch_add(rotated.size(), Ordering::Relaxed);
+            self.rotated_removals.fetch_add(self.removals.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
     /// Writes the rotated memory tables. They are on disk when this returns.
     pub(crate) fn flush(&self) -> Result<(), StorageError> {
+        let removals = self.rotated_removals.load(Ordering::Relaxed);
         let written = self.counting_tables(|watermark| {
             let lock = self.tree.get_flush_lock();
             self.tree.flush(&lock, watermark)
         })?;
         self.rotated_bytes.fetch_sub(written.unwrap_or(0), Ordering::Relaxed);
+        self.rotated_removals.fetch_sub(removals, Ordering::Relaxed);
         Ok(())
     }
 

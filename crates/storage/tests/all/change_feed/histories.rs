@@ -8,6 +8,9 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 enum Step {
     Put(u8, u16),
+    /// Puts small values under so many keys from the first one on, each so far apart.
+    PutMany(u16, u8, u8),
+    DeleteMany(u16, u8, u8),
     Extend(u8),
     Delete(u8),
     /// A consumer reads everything that is new, with batches of this size.
@@ -26,15 +29,27 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..25u8, 0..900u16).prop_map(|(key, bytes)| Step::Put(key, bytes)),
+        1 => many().prop_map(|(first, stride, count)| Step::PutMany(first, stride, count)),
+        1 => many().prop_map(|(first, stride, count)| Step::DeleteMany(first, stride, count)),
         2 => (0..25u8).prop_map(Step::Extend),
         4 => (0..25u8).prop_map(Step::Delete),
-        2 => (0..2usize, 1..20u8).prop_map(|(who, count)| Step::CatchUp(who, count)),
-        1 => (0..2usize, 1..20u8).prop_map(|(who, count)| Step::Half(who, count)),
+        2 => (0..2usize, count()).prop_map(|(who, count)| Step::CatchUp(who, count)),
+        1 => (0..2usize, count()).prop_map(|(who, count)| Step::Half(who, count)),
         1 => (0..60usize).prop_map(Step::Forget),
         3 => Just(Step::Maintain),
         1 => (1..60u8).prop_map(Step::Pass),
         1 => any::<bool>().prop_map(Step::Restart),
     ]
+}
+
+/// Some of 400 keys, close together or far apart.
+fn many() -> impl Strategy<Value = (u16, u8, u8)> {
+    (0..400u16, prop_oneof![Just(1u8), 1..60u8], 1..120u8)
+}
+
+/// How many changes a consumer takes at once.
+fn count() -> impl Strategy<Value = u8> {
+    prop_oneof![1..20u8, Just(u8::MAX)]
 }
 
 struct History {
@@ -55,9 +70,24 @@ impl History {
         Self { kind, dir, fs, store, consumers: Default::default(), now_secs: NOW_SECS, writes: 0 }
     }
 
-    fn key(number: u8) -> Vec<u8> {
+    fn key(number: u16) -> Vec<u8> {
         // Keys of both lengths, for both stores of a multi store, and in the form of objects.
         format!("\x02key {number}").into_bytes()
+    }
+
+    fn keys((first, stride, count): (u16, u8, u8)) -> impl Iterator<Item = Vec<u8>> {
+        (0..u16::from(count)).map(move |n| Self::key((first + n * u16::from(stride)) % 400))
+    }
+
+    /// Puts a value that no put had before.
+    fn put(&mut self, key: &[u8], fill: u8, length: usize) {
+        self.writes += 1;
+        let mut value = self.writes.to_be_bytes().to_vec();
+        value.resize(4 + length, fill);
+        let (head, digest, body) = (head_of(&value), digest_of(&value), &[&value[..]]);
+        let tstamp_secs = self.now_secs as u32;
+        let write = Write { key, head: &head, body, digest, tstamp_secs, expires_secs: 0, has_terms: false };
+        self.store.put_over_extended(&write).unwrap();
     }
 
     /// Merges may drop what both consumers have seen.
@@ -68,26 +98,22 @@ impl History {
 
     fn take(&mut self, step: &Step) {
         match step {
-            Step::Put(key, bytes) => {
-                self.writes += 1;
-                let mut value = self.writes.to_be_bytes().to_vec();
-                value.resize(4 + usize::from(*bytes), *key);
-                let key = Self::key(*key);
-                let (head, digest, body) = (head_of(&value), digest_of(&value), &[&value[..]]);
-                let tstamp_secs = self.now_secs as u32;
-                let write =
-                    Write { key: &key, head: &head, body, digest, tstamp_secs, expires_secs: 0, has_terms: false };
-                self.store.put_over_extended(&write).unwrap();
+            Step::Put(key, bytes) => self.put(&Self::key(u16::from(*key)), *key, usize::from(*bytes)),
+            Step::PutMany(first, stride, count) => {
+                Self::keys((*first, *stride, *count)).for_each(|key| self.put(&key, 0, 0));
             }
+            Step::DeleteMany(first, stride, count) => Self::keys((*first, *stride, *count)).for_each(|key| {
+                self.store.delete(&key).unwrap();
+            }),
             Step::Extend(key) => {
-                let key = Self::key(*key);
+                let key = Self::key(u16::from(*key));
                 let found = self.store.get_with_expired(&key, ReadMode::Blocking).unwrap();
                 if let Some(body) = found.and_then(|found| found.body) {
                     extend(&*self.store, &key, &body, &[self.writes as u8; 5000]);
                 }
             }
             Step::Delete(key) => {
-                self.store.delete(&Self::key(*key)).unwrap();
+                self.store.delete(&Self::key(u16::from(*key))).unwrap();
             }
             Step::CatchUp(who, count) => self.catch_up(*who, usize::from(*count)),
             Step::Half(who, count) => {
@@ -136,7 +162,7 @@ impl History {
 fn run(kind: Kind, steps: &[Step]) {
     let mut history = History::new(kind);
     steps.iter().for_each(|step| history.take(step));
-    (0..2).for_each(|who| history.catch_up(who, 7));
+    (0..2).for_each(|who| history.catch_up(who, 7 + who * 500));
 }
 
 macro_rules! on_each {
