@@ -43,6 +43,8 @@ const CRATES: &[Floors] = &[Floors {
         // What a replica is asked, and how an engine is configured.
         &["replica"],
         &["config"],
+        // What the classes of a partition hold, in sums.
+        &["sums"],
         // One key of one store, and who follows the changes of all.
         &["partition"],
         &["feed"],

@@ -48,6 +48,7 @@ mod requests;
 mod routing;
 mod slow;
 mod start;
+mod sums;
 mod transfer;
 
 pub use buckets::{BackendChoice, BucketRegistry};
@@ -68,4 +69,5 @@ pub use requests::{
     PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, QueryConfig, QueryRange, Read, compile_pattern,
 };
 pub use start::{check_start, examine_files};
+pub use sums::{ClassCut, SLOT_SECS, Sums, SumsState, SumsStep, SumsWalk, WalkEnd, slot_of};
 pub use transfer::{Amount, FillReason, ProofObstacle};

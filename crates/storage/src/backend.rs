@@ -15,6 +15,7 @@ use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::receipt::Appended;
 use crate::seq::SeqSource;
 use crate::unreadable::UnreadableObserver;
 use bytes::Bytes;
@@ -85,15 +86,6 @@ pub struct NoTerms;
 
 impl HeadTerms for NoTerms {
     fn visit(&self, _head: &[u8], _visit: &mut dyn FnMut(&[u8], &[u8])) {}
-}
-
-/// The receipt of an append. It exists only after the write call has returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Appended {
-    /// Digest of the version that this append replaced or removed, also if it had expired.
-    pub previous: Option<u64>,
-    /// The position in the store's append order.
-    pub seq: u64,
 }
 
 /// Sizes and states of a store, for `vnode-status` and metrics.
@@ -278,6 +270,12 @@ pub trait Backend: Send + Sync {
     /// Whether the store is configured to sync each write before it is acknowledged (`sync.strategy
     /// = o_sync`).
     fn sync_each_write(&self) -> bool;
+
+    /// Whether the configuration of this store makes it remove versions by itself, because of their
+    /// age or of its own size (`crate::drops`).
+    fn removes_by_itself(&self) -> bool {
+        false
+    }
 
     /// A snapshot for folds.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError>;

@@ -1,7 +1,7 @@
 //! What a store removes by itself, and who learns of it.
 //!
 //! A tree over the digests of a store is kept up to date from two sources. The caller of `put`,
-//! `delete` and `delete_if` learns the digest that was replaced or removed from the receipt
+//! `delete` and `delete_if` learns from the receipt which version was replaced or removed
 //! ([`Appended::previous`](crate::Appended)), also if that version had expired. Everything that the
 //! store removes without such a caller is told to its [`DropObserver`].
 //!
@@ -19,11 +19,14 @@
 //!
 //! A removal by age is not recorded in the journal. A start may therefore bring such a version back
 //! as an expired one, until the next sweep. An entry of a ledger that is damaged may be overwritten
-//! by a put whose receipt cannot name the digest that was there. So a tree belongs to one opening
-//! of a store, begins with a fold over everything, and is made anew when the store reports damage.
+//! by a put whose receipt cannot name the version that was there
+//! ([`Previous::Unknown`](crate::Previous)). What a tree says of that key must then be made anew
+//! with a fold. A tree may outlive an opening of a store only if the store was closed cleanly and
+//! removes nothing by itself ([`removes_by_itself`](crate::Backend::removes_by_itself)).
 
 use crate::error::StorageError;
 use crate::fold::{Detail, Expired, FoldEntry, Scope, Snapshot};
+use crate::receipt::IndexedVersion;
 use std::sync::{Arc, OnceLock};
 
 /// How many keys [`drop_each`] takes from a snapshot at a time.
@@ -31,13 +34,13 @@ const DROP_BATCH: usize = 1000;
 
 /// Learns of the entries that a store removes by itself; see the module.
 ///
-/// The store calls it exactly once for each such entry, with the digest that the put of the version
-/// and every fold have given. It holds the lock that orders its appends: the call comes before the
+/// The store calls it exactly once for each such entry, with what the receipt of the version and
+/// every fold have told of it. It holds the lock that orders its appends: the call comes before the
 /// receipt of any later put of the key, and a snapshot contains the entry exactly if it began
 /// before the call. So the observer must be quick, and must not call the store.
 pub trait DropObserver: Send + Sync {
-    /// The store has removed the version of `key` with this digest.
-    fn dropped(&self, key: &[u8], digest: u64);
+    /// The store has removed this version of `key`.
+    fn dropped(&self, key: &[u8], version: IndexedVersion);
 }
 
 /// The place of a store for its observer.
@@ -52,9 +55,9 @@ impl DropNotifier {
 
     /// Tells the observer of an entry that was just removed. The caller holds the lock that orders
     /// the store's appends.
-    pub(crate) fn dropped(&self, key: &[u8], digest: u64) {
+    pub(crate) fn dropped(&self, key: &[u8], version: IndexedVersion) {
         if let Some(observer) = self.0.get() {
-            observer.dropped(key, digest);
+            observer.dropped(key, version);
         }
     }
 }

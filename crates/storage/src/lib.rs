@@ -45,13 +45,14 @@ mod machine;
 pub mod memory;
 pub mod multi;
 mod parted;
+mod receipt;
 mod seq;
 mod unreadable;
 pub mod verify;
 
 pub use append_marks::AppendMarks;
 pub use backend::{
-    Appended, Backend, BackendFactory, HeadTerms, LastMerge, LedgerStatus, NoTerms, ReadMode, Status, Stored, Write,
+    Backend, BackendFactory, HeadTerms, LastMerge, LedgerStatus, NoTerms, ReadMode, Status, Stored, Write,
 };
 pub use backup::{CutContent, CutFile, StoreBackup, StoreCut};
 pub use bitcask::BitcaskFactory;
@@ -71,5 +72,6 @@ pub use leveled::LeveledFactory;
 pub use machine::{Machine, RealMachine};
 pub use memory::{MemoryConfig, MemoryFactory};
 pub use multi::{MultiFactory, Selector};
+pub use receipt::{Appended, IndexedVersion, Previous};
 pub use seq::SeqSource;
 pub use unreadable::UnreadableObserver;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use ombak_storage::{Selector, StorageError};
 use ombak_types::names::{DEFAULT_TYPE, split_storage_key};
 use std::sync::{Arc, OnceLock};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The backends of a node that has several, and the rules that assign buckets to them.
 #[derive(Debug)]
@@ -41,6 +42,11 @@ impl BackendChoice {
         // A second registry would mean a second engine over the same stores, so the first one
         // stays.
         let _ = self.buckets.set(buckets);
+    }
+
+    /// A number over the rules. Where it differs, some bucket may be on another backend.
+    pub(crate) fn print(&self) -> u64 {
+        xxh3_64(format!("{:?}", (&self.names, self.default, &self.prefixes)).as_bytes())
     }
 
     fn by_prefix(&self, bucket_type: &[u8], bucket: &[u8]) -> Option<usize> {

@@ -16,6 +16,7 @@
 
 mod authority;
 mod backend_choice;
+mod class_map;
 mod error;
 mod file;
 mod function_record;

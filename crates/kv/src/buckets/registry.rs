@@ -98,7 +98,9 @@ impl BucketRegistry {
         let _changing = self.file.lock();
         let mut records = Records::default();
         decided.into_iter().for_each(|change| records.apply(change));
-        self.put_in_force(Snapshot::new(&self.settings, records));
+        let mut next = Snapshot::new(&self.settings, records);
+        next.succeed(&self.current.load());
+        self.put_in_force(next);
         // A second authority would belong to a second cluster over the same stores, so the first
         // one stays.
         let _ = self.authority.set(authority);

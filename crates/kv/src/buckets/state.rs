@@ -1,5 +1,6 @@
 //! The state of the registry, and the effective properties that follow from it.
 
+use super::class_map::{ClassMap, print_of};
 use super::open_record::{OpenRecord, OpenRecords, RecordName};
 use bytes::Bytes;
 use imbl::{HashMap, OrdMap};
@@ -159,8 +160,10 @@ pub struct Snapshot {
     default_type: Effective,
     types: OrdMap<Bytes, CreatedType>,
     buckets: HashMap<Bucket, Arc<BucketProps>>,
-    /// The backends of buckets with properties of their own, by the prefix of their storage keys.
-    bucket_backends: HashMap<Vec<u8>, Option<Bytes>>,
+    /// The properties of buckets with properties of their own, by the prefix of their storage keys.
+    by_prefix: HashMap<Vec<u8>, Arc<BucketProps>>,
+    /// Which keys are in which class and on which backend.
+    class_map: ClassMap,
     /// Whether some bucket may have commit hooks. It stays set when the last of them is gone.
     pub(crate) may_have_hooks: bool,
     /// The n_vals of changes that are decided, and that no request sees yet.
@@ -179,9 +182,11 @@ impl Snapshot {
             default_type,
             types: OrdMap::new(),
             buckets: HashMap::new(),
-            bucket_backends: HashMap::new(),
+            by_prefix: HashMap::new(),
+            class_map: ClassMap::default(),
             expected_n_vals: Arc::default(),
         };
+        snapshot.class_map.change(0, print_of(DEFAULT_TYPE, &snapshot.default_type.props));
         let Records { types, buckets, open } = records;
         snapshot.records.open = open;
         for (name, record) in types {
@@ -195,6 +200,7 @@ impl Snapshot {
 
     /// Applies one change.
     pub(super) fn apply(&mut self, settings: &Settings, change: RecordChange) {
+        let before = self.class_print_of(&change);
         match &change {
             RecordChange::Type(name, record) => {
                 match record {
@@ -212,7 +218,44 @@ impl Snapshot {
             RecordChange::Bucket(bucket, record) => self.set_bucket(bucket, record.as_ref()),
             RecordChange::Open(..) => {}
         }
+        let after = self.class_print_of(&change);
+        self.class_map.change(before, after);
         self.records.apply(change);
+    }
+
+    /// The part of the print of the class map that a change can alter.
+    fn class_print_of(&self, change: &RecordChange) -> u64 {
+        match change {
+            RecordChange::Type(name, _) => {
+                let own = self.types.get(name).map_or(0, |created| print_of(name, &created.effective.props));
+                let buckets = self.records.buckets_of(name).map(|(bucket, _)| self.class_print_of_bucket(bucket));
+                buckets.fold(own, u64::wrapping_add)
+            }
+            RecordChange::Bucket(bucket, _) => self.class_print_of_bucket(bucket),
+            RecordChange::Open(..) => 0,
+        }
+    }
+
+    /// 0 if the bucket has the class and the backend of its type.
+    fn class_print_of_bucket(&self, bucket: &Bucket) -> u64 {
+        let Some(own) = self.buckets.get(bucket) else { return 0 };
+        let of_type = self.of_type(&bucket.bucket_type).map(|of_type| &of_type.props);
+        if of_type.is_some_and(|of_type| ClassMap::places_alike(of_type, own)) {
+            return 0;
+        }
+        let mut prefix = Vec::new();
+        encode_bucket_prefix(bucket, &mut prefix);
+        print_of(&prefix, own)
+    }
+
+    /// Which keys are in which class and on which backend.
+    pub(crate) const fn class_map(&self) -> ClassMap {
+        self.class_map
+    }
+
+    /// Takes the place of another state, from which it was not made.
+    pub(super) fn succeed(&mut self, earlier: &Self) {
+        self.class_map = self.class_map.succeeding(earlier.class_map);
     }
 
     fn set_bucket(&mut self, bucket: &Bucket, record: Option<&BucketRecord>) {
@@ -222,12 +265,12 @@ impl Snapshot {
         match record.zip(base) {
             Some((record, base)) => {
                 let props = Arc::new(BucketProps::from_map(&bucket_map(bucket, &base.map, &record.overrides)));
-                self.bucket_backends.insert(prefix, props.backend.clone());
+                self.by_prefix.insert(prefix, props.clone());
                 self.may_have_hooks |= has_hooks(&props);
                 self.buckets.insert(bucket.clone(), props);
             }
             None => {
-                self.bucket_backends.remove(&prefix);
+                self.by_prefix.remove(&prefix);
                 self.buckets.remove(bucket);
             }
         }
@@ -286,10 +329,10 @@ impl Snapshot {
     /// is `bucket_type`, if there is one; `None` when this node does not know the type. With
     /// several backends, every access to a store calls this.
     pub(crate) fn backend_of(&self, bucket_type: &[u8], prefix: &[u8]) -> Option<Option<&Bytes>> {
-        if !self.bucket_backends.is_empty()
-            && let Some(own) = self.bucket_backends.get(prefix)
+        if !self.by_prefix.is_empty()
+            && let Some(own) = self.by_prefix.get(prefix)
         {
-            return Some(own.as_ref());
+            return Some(own.backend.as_ref());
         }
         Some(self.of_type(bucket_type)?.props.backend.as_ref())
     }
@@ -297,11 +340,12 @@ impl Snapshot {
     /// The properties of the bucket of a storage key, whether its type is active or not; `None`
     /// when this node does not know the type.
     pub fn props_of_key(&self, key: &[u8]) -> Option<&Arc<BucketProps>> {
-        let (bucket_type, name, user_key) = split_storage_key(key).ok()?;
+        let (bucket_type, _, user_key) = split_storage_key(key).ok()?;
         let prefix = key.get(..key.len() - user_key.len())?;
-        if !self.bucket_backends.is_empty() && self.bucket_backends.contains_key(prefix) {
-            let bucket = Bucket::typed(Bytes::copy_from_slice(bucket_type), Bytes::copy_from_slice(name));
-            return self.buckets.get(&bucket);
+        if !self.by_prefix.is_empty()
+            && let Some(own) = self.by_prefix.get(prefix)
+        {
+            return Some(own);
         }
         self.of_type(bucket_type).map(|of_type| &of_type.props)
     }

@@ -116,6 +116,8 @@ pub struct KvConfig {
     pub maintain_interval: Duration,
     /// Limits of the work that brings copies back to where they belong.
     pub transfer: TransferConfig,
+    /// Whether partitions keep sums of what their classes hold. Nothing uses them yet.
+    pub keeps_sums: bool,
     /// Whether the node may be one of several. Then it reaps nothing until
     /// [`Kv::set_ring`](crate::Kv::set_ring) says that it is alone, and takes no writes of clients
     /// until [`Kv::open_to_writes`](crate::Kv::open_to_writes).
@@ -153,6 +155,7 @@ impl KvConfig {
             io_threads: 8,
             maintain_interval: Duration::from_millis(200),
             transfer: TransferConfig::default(),
+            keeps_sums: false,
             awaits_ring: false,
             hooks: Hooks::default(),
             peers: Arc::new(NoPeers),

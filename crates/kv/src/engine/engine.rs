@@ -25,6 +25,7 @@ use crate::replica::{
     ClassId, ConditionalClient, CoverageClient, NodeCounter, ReapingClient, ReplicaClient, Target, Viewer,
 };
 use crate::slow::SlowLog;
+use crate::sums::SumsSetup;
 use crate::transfer::Transfers;
 use futures_util::future::{Either, select};
 use ombak_node_files::{Identity, NodeDirectory};
@@ -116,7 +117,7 @@ impl Engine {
         let is_reused = is_broken(BrokenRule::EachRunHasItsOwnActor);
         let actor = if is_reused { xxh3_64(config.node_name.as_bytes()) } else { random_u64(runtime)? };
         let actors = Arc::new(ActorSource::new(actor));
-        let partitions = Arc::new(open_partitions(&config, actors)?);
+        let partitions = Arc::new(open_partitions(&config, &buckets, actors)?);
         // A start counts only after all stores have opened.
         let identity = directory.start(config.ring_size)?;
         let version = RingVersion::first(identity.ring_lineage);
@@ -464,10 +465,21 @@ fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
 }
 
 /// This node owns the whole ring, so it opens all partitions.
-fn open_partitions(config: &KvConfig, actors: Arc<ActorSource>) -> Result<PartitionTable, OpenError> {
+fn open_partitions(
+    config: &KvConfig,
+    buckets: &Arc<BucketRegistry>,
+    actors: Arc<ActorSource>,
+) -> Result<PartitionTable, OpenError> {
     let table = PartitionTable::new(config.ring_size, config.backend.clone(), actors);
     let table = table.observed_by(&config.hooks.observers).with_kinds(&config.hooks.kinds);
     let table = table.remembering_origins(!config.hooks.consumers.is_empty());
+    let sums = || SumsSetup {
+        buckets: buckets.clone(),
+        fs: config.fs.clone(),
+        data_dir: config.data_dir.clone(),
+        choice_print: config.backend_choice.as_ref().map_or(0, |choice| choice.print()),
+    };
+    let table = table.with_sums(config.keeps_sums.then(sums));
     for partition in 0..config.ring_size {
         table.open(partition).map_err(|source| OpenError::Store { partition, source })?;
     }

@@ -18,6 +18,7 @@ mod put_in_cluster;
 mod queries;
 mod shares;
 mod slow;
+mod sums;
 mod waking;
 
 pub use hot::{RequestCounts, TopOfNode};

@@ -277,7 +277,7 @@ impl<'a> Locked<'a> {
     /// Removes a version that is set aside. Returns whether it was still there. Blocks.
     pub fn drop_set_aside(self, expected: u64) -> Result<bool, Failure> {
         let is_there = self.set_aside(expected)?.is_some();
-        Ok(is_there && self.partition.store().delete_if(self.key, expected)?.is_some())
+        Ok(is_there && self.partition.delete_if(self.key, expected)?.is_some())
     }
 
     fn set_aside(&self, expected: u64) -> Result<Option<Stored>, Failure> {
@@ -286,7 +286,7 @@ impl<'a> Locked<'a> {
     }
 
     fn remove(self, expected: u64, origin: Origin) -> Result<bool, Failure> {
-        let removed = self.partition.store().delete_if(self.key, expected)?;
+        let removed = self.partition.delete_if(self.key, expected)?;
         Ok(self.tell_removed(removed, origin))
     }
 
@@ -301,7 +301,7 @@ impl<'a> Locked<'a> {
     /// (docs/design/replication.md §4), and that this node is no primary of it.
     pub fn remove_proven(self, proven: u64) -> Result<bool, Failure> {
         if is_broken(BrokenRule::OnlyProvenVersionsAreRemoved) {
-            let removed = self.partition.store().delete(self.key)?;
+            let removed = self.partition.delete_any(self.key)?;
             return Ok(self.tell_removed(removed, Origin::Handoff));
         }
         self.remove(proven, Origin::Handoff)
@@ -450,9 +450,7 @@ pub(super) fn append(
         }
         let body: SmallVec<[&[u8]; 4]> = object.siblings.iter().map(|s| &s.value[..]).collect();
         let write = write_of(&object, key, (head, &body), digest, age_from_secs);
-        let store = partition.store();
-        let put = if is_grown { store.put_over_extended(&write) } else { store.put(&write) };
-        put.map_err(|e| write_failed(partition, key, e))
+        partition.put(&write, is_grown).map_err(|e| write_failed(partition, key, e))
     })?;
     partition.tell(key, old.as_ref(), Some(&object), (appended.seq, origin));
     let seq = appended.seq;

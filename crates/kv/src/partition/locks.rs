@@ -23,6 +23,14 @@ impl KeyLocks {
         self.0.iter().for_each(|stripe| drop(stripe.lock()));
     }
 
+    /// Locks all keys: nobody writes until the result is dropped. Waits for slow writers before it
+    /// holds any lock, so that others seldom wait for more than a few writes. The caller holds no
+    /// key's lock. Blocks.
+    pub(super) fn lock_all(&self) -> Vec<MutexGuard<'_, ()>> {
+        self.await_holders();
+        self.0.iter().map(|stripe| stripe.lock()).collect()
+    }
+
     /// Locks a key. Returns `None` when the lock is taken and the caller must not wait.
     pub(super) fn lock(&self, key: &[u8], access: Access) -> Option<MutexGuard<'_, ()>> {
         let stripe = &self.0[xxh3_64(key) as usize % STRIPES];

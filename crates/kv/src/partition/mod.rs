@@ -6,6 +6,7 @@
 //! What it is not: it has no quorums and no requests, uses only those properties that a write
 //! depends on, and does not wait for syncs.
 
+mod appends;
 mod deadline;
 mod event_ids;
 mod grow;
@@ -17,6 +18,7 @@ mod origin_log;
 mod partition;
 mod rules;
 mod snapshots;
+mod summing;
 mod table;
 #[cfg(test)]
 mod tests;

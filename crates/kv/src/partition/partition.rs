@@ -9,9 +9,11 @@ use super::unreadable_keys::UnreadableKeys;
 use super::{Access, Failure};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Change, ValueKind, WriteObserver};
+use crate::sums::PartitionSums;
 use ombak_storage::{Backend, Origin, Snapshot, StorageError, Stored, UnreadableObserver};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
 use ombak_types::{Actor, Error, Object, ShownKey, StoreFailure, StoreFailureKind, VectorClock, stored_object};
+use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::{error, warn};
@@ -41,6 +43,8 @@ pub struct Partition {
     unreadable_keys: Arc<UnreadableKeys>,
     /// What gives snapshots of stores back when this one has too many.
     snapshot_holders: Arc<WaitingHolders>,
+    /// The sums of its classes, if they are kept.
+    sums: Option<Arc<PartitionSums>>,
 }
 
 impl Partition {
@@ -50,7 +54,7 @@ impl Partition {
         let set_aside_to = AtomicU64::new(0);
         let (unreadable_keys, snapshot_holders) = (Arc::default(), Arc::default());
         let (observers, kinds) = (Vec::new(), Vec::new());
-        let origins = None;
+        let (origins, sums) = (None, None);
         Self {
             number,
             store,
@@ -63,6 +67,7 @@ impl Partition {
             kinds,
             unreadable_keys,
             snapshot_holders,
+            sums,
         }
     }
 
@@ -131,6 +136,16 @@ impl Partition {
         &self.store
     }
 
+    /// Keeps these sums of its classes.
+    pub(super) fn counting_in(self, sums: Option<Arc<PartitionSums>>) -> Self {
+        Self { sums, ..self }
+    }
+
+    /// The sums of its classes, if they are kept.
+    pub(super) const fn sums(&self) -> Option<&Arc<PartitionSums>> {
+        self.sums.as_ref()
+    }
+
     /// A snapshot of the store for folds. If the store has too many, queries that wait for their
     /// clients give theirs back.
     pub fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
@@ -148,6 +163,7 @@ impl Partition {
     /// (docs/design/replication.md §8).
     pub(crate) fn set_aside(&self, seq: u64) {
         self.set_aside_to.store(seq, Ordering::SeqCst);
+        self.set_aside_in_sums(seq);
     }
 
     /// The seq up to which versions are set aside; 0: none is.
@@ -240,6 +256,11 @@ impl Partition {
         self.locks.await_holders();
     }
 
+    /// Locks all keys for a moment. The caller holds no key's lock. Blocks.
+    pub(super) fn lock_all_keys(&self) -> Vec<MutexGuard<'_, ()>> {
+        self.locks.lock_all()
+    }
+
     /// [`Self::lock`] for a version that other replicas send to repair this one. If the current
     /// version cannot be read, the key counts as absent, provided that `clock` descends the clock
     /// of that version as far as it can be read: then nothing is lost that was not lost before
@@ -283,7 +304,7 @@ impl Partition {
     /// primary was proved to hold. Observers are not told what it was. Blocks.
     pub fn remove_unread(&self, key: &[u8], proven: u64) -> Result<bool, Failure> {
         let _guard = self.locks.lock(key, Access::Blocking).ok_or(Failure::WouldBlock)?;
-        let Some(removed) = self.store.delete_if(key, proven)? else { return Ok(false) };
+        let Some(removed) = self.delete_if(key, proven)? else { return Ok(false) };
         self.tell(key, None, None, (removed.seq, Origin::Handoff));
         Ok(true)
     }
@@ -299,7 +320,7 @@ impl Partition {
         }
         // The version may have had events of this node.
         self.raise_floor();
-        let Some(removed) = self.store.delete_if(key, digest)? else { return Ok(false) };
+        let Some(removed) = self.delete_if(key, digest)? else { return Ok(false) };
         self.tell(key, None, None, (removed.seq, Origin::Repair));
         Ok(true)
     }
@@ -372,7 +393,11 @@ impl Partition {
     /// Closes the store. Closing a closed store succeeds.
     pub fn close(&self) -> Result<(), StorageError> {
         match self.store.close() {
-            Ok(()) | Err(StorageError::Closed) => Ok(()),
+            Ok(()) => {
+                self.save_sums();
+                Ok(())
+            }
+            Err(StorageError::Closed) => Ok(()),
             Err(e) => {
                 error!(partition = self.number, error = %e, "the store does not close");
                 Err(e)

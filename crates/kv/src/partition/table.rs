@@ -5,6 +5,7 @@ use super::partition::Partition;
 use super::snapshots::WaitingHolders;
 use super::unreadable_keys::UnreadableKeys;
 use crate::hooks::{ValueKind, WriteObserver};
+use crate::sums::SumsSetup;
 use arc_swap::ArcSwapOption;
 use ombak_runtime::Pool;
 use ombak_storage::{BackendFactory, StorageError};
@@ -31,6 +32,8 @@ pub struct PartitionTable {
     unreadable_keys: Arc<UnreadableKeys>,
     /// Queries that wait for their clients with snapshots of these stores.
     snapshot_holders: Arc<WaitingHolders>,
+    /// With what partitions keep sums of their classes, if they do.
+    sums: Option<SumsSetup>,
     /// Held while a partition is opened, closed or dropped.
     changes: Mutex<()>,
 }
@@ -42,8 +45,19 @@ impl PartitionTable {
         let (unreadable_keys, snapshot_holders) = (Arc::default(), Arc::default());
         let (observers, kinds) = (Vec::new(), Vec::new());
         let changes = Mutex::new(());
-        let remembers_origins = false;
-        Self { slots, backend, actors, observers, kinds, remembers_origins, unreadable_keys, snapshot_holders, changes }
+        let (remembers_origins, sums) = (false, None);
+        Self {
+            slots,
+            backend,
+            actors,
+            observers,
+            kinds,
+            remembers_origins,
+            unreadable_keys,
+            snapshot_holders,
+            sums,
+            changes,
+        }
     }
 
     /// Tells observers of each change in the partitions that are opened from now on.
@@ -60,6 +74,11 @@ impl PartitionTable {
     /// consumers of the change feed.
     pub(crate) fn remembering_origins(self, remembers_origins: bool) -> Self {
         Self { remembers_origins, ..self }
+    }
+
+    /// Keeps sums of the classes in the partitions that are opened from now on.
+    pub(crate) fn with_sums(self, sums: Option<SumsSetup>) -> Self {
+        Self { sums, ..self }
     }
 
     /// The keys that wait for a repair.
@@ -108,6 +127,10 @@ impl PartitionTable {
             let partition = partition.noting_in(self.unreadable_keys.clone());
             let partition = partition.sharing_snapshots(self.snapshot_holders.clone());
             let partition = if self.remembers_origins { partition.remembering_origins() } else { partition };
+            let partition = match &self.sums {
+                Some(setup) => partition.with_sums(setup),
+                None => partition,
+            };
             partition.raise_floor();
             slot.store(Some(Arc::new(partition)));
         }

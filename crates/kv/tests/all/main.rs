@@ -22,5 +22,6 @@ mod restart;
 mod retries;
 mod riak_scenarios;
 mod slow_requests;
+mod sums;
 mod support;
 mod wires;

@@ -97,6 +97,8 @@ struct Tombstones {
 pub(crate) struct EntryBeforeWrite<'a> {
     _writes: MutexGuard<'a, ()>,
     entry: Option<LedgerEntry>,
+    /// Whether there is an entry that cannot be read.
+    is_unknown: bool,
 }
 
 /// A snapshot of the ledger, and the last key that its walk has passed.
@@ -317,12 +319,16 @@ impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
 
     fn read_before_write(&self, key: &[u8]) -> Result<EntryBeforeWrite<'_>, StorageError> {
         let writes = self.writes.lock();
-        let entry = match self.entry(&LedgerKey::of_key(key)) {
+        let (entry, is_unknown) = match self.entry(&LedgerKey::of_key(key)) {
             // An entry that cannot be read may be overwritten.
-            Err(error) if error.is_unreadable_version() => None,
-            entry => entry?,
+            Err(error) if error.is_unreadable_version() => (None, true),
+            entry => (entry?, false),
         };
-        Ok(EntryBeforeWrite { _writes: writes, entry })
+        Ok(EntryBeforeWrite { _writes: writes, entry, is_unknown })
+    }
+
+    fn is_unknown(before: &EntryBeforeWrite<'_>) -> bool {
+        before.is_unknown
     }
 
     fn put(&self, key: &[u8], entry: &Entry, version: &Version<'_>, before: EntryBeforeWrite<'_>) -> Option<Entry> {
@@ -497,4 +503,24 @@ fn lower<'a>(passed: Option<&'a Bytes>, from: &'a Bytes) -> Bound<&'a [u8]> {
 
 fn upper(to: Option<&Bytes>) -> Bound<&[u8]> {
     to.map_or(Bound::Unbounded, |to| Bound::Excluded(&to[..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::NoTerms;
+    use crate::ledger::tree::TreeLimits;
+
+    /// Whoever counts versions must not take it for the put of a new key.
+    #[test]
+    fn an_entry_that_cannot_be_read_is_not_an_absent_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let trees = TreeShared::new(TreeLimits::default());
+        let shared = LedgerShared::new(trees, Arc::new(NoTerms), 1 << 20, 1 << 20, JournalConfig::default());
+        let index = LedgerIndex::<false>::open(&dir.path().join("1.ledger"), &Arc::new(shared)).unwrap();
+        let is_unknown = |key: &[u8]| LedgerIndex::<false>::is_unknown(&index.read_before_write(key).unwrap());
+        assert!(!is_unknown(b"k"));
+        index.tree.apply([(LedgerKey::of_key(b"k").bytes, Some(Bytes::from_static(b"damaged")))]);
+        assert!(is_unknown(b"k") && !is_unknown(b"other"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::snapshot::{MemorySnapshot, SnapshotExpiry};
 use super::terms::put_term_key;
-use crate::backend::{Appended, Backend, HeadTerms, ReadMode, Status, Stored, Write};
+use crate::backend::{Backend, HeadTerms, ReadMode, Status, Stored, Write};
 use crate::drops::{DropNotifier, DropObserver};
 use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, CursorLost, FeedCursor, IndexChanges, PlaceNow, RemovalLog};
@@ -10,6 +10,7 @@ use crate::fold::{Expired, Snapshot};
 use crate::identity::{StoreIdentity, random_id};
 use crate::limits::check_sizes;
 use crate::machine::Machine;
+use crate::receipt::{Appended, IndexedVersion, Previous};
 use crate::seq::{SeqSource, used_up};
 use bytes::{Bytes, BytesMut};
 use imbl::{OrdMap, OrdSet};
@@ -66,6 +67,10 @@ impl Entry {
         let body = with_body.then(|| self.block.slice(head_len..));
         let (head, stored_secs) = (self.block.slice(..head_len), Some(self.tstamp_secs));
         Stored { head, body, digest: self.digest, seq: self.seq, stored_secs }
+    }
+
+    const fn version(&self) -> IndexedVersion {
+        IndexedVersion { digest: self.digest, seq: self.seq, expires_secs: self.expires_secs }
     }
 
     fn cost_bytes(&self, key: &[u8]) -> u64 {
@@ -157,7 +162,7 @@ impl State {
     fn evict_oldest(&mut self, terms: &dyn HeadTerms, told: &Told<'_>) -> bool {
         let Some((_, key)) = self.by_age.first_key_value() else { return false };
         let key = key.clone();
-        self.remove(&key, terms).inspect(|old| told.dropped(&key, old.digest, self.seq)).is_some()
+        self.remove(&key, terms).inspect(|old| told.dropped(&key, old.version(), self.seq)).is_some()
     }
 
     /// Removes one expired version, if there is any, and tells the observers.
@@ -167,7 +172,7 @@ impl State {
             return false;
         }
         let key = key.clone();
-        self.remove(&key, terms).inspect(|old| told.dropped(&key, old.digest, self.seq)).is_some()
+        self.remove(&key, terms).inspect(|old| told.dropped(&key, old.version(), self.seq)).is_some()
     }
 }
 
@@ -178,9 +183,9 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn dropped(&self, key: &[u8], digest: u64, seq: u64) {
+    fn dropped(&self, key: &[u8], version: IndexedVersion, seq: u64) {
         self.removals.note(key, seq, true);
-        self.drops.dropped(key, digest);
+        self.drops.dropped(key, version);
     }
 }
 
@@ -246,13 +251,13 @@ impl MemoryStore {
         }
     }
 
-    /// Removes a key if its version satisfies `condition`. `removed` gets the digest of that
-    /// version, before any other write.
+    /// Removes a key if its version satisfies `condition`. `removed` gets that version, before any
+    /// other write.
     fn delete(
         &self,
         key: &[u8],
         condition: impl Fn(&Entry) -> bool,
-        removed: impl FnOnce(u64),
+        removed: impl FnOnce(IndexedVersion),
     ) -> Result<Option<Appended>, StorageError> {
         let mut state = self.state.write();
         state.check_writable()?;
@@ -263,8 +268,8 @@ impl MemoryStore {
         let Some(old) = state.remove(key, &*self.terms) else { return Ok(None) };
         state.seq = seq;
         self.removals.note(key, state.seq, false);
-        removed(old.digest);
-        Ok(Some(Appended { previous: Some(old.digest), seq: state.seq }))
+        removed(old.version());
+        Ok(Some(Appended { previous: Previous::Version(old.version()), seq: state.seq, expires_secs: 0 }))
     }
 }
 
@@ -320,11 +325,13 @@ impl Backend for MemoryStore {
         }
         state.seq = seq;
         let ages = self.config.bytes_max.is_some();
-        let previous = state.insert(write.key, entry, ages, &*self.terms).map(|old| old.digest);
+        let expires_secs = entry.expires_secs;
+        let old = state.insert(write.key, entry, ages, &*self.terms);
+        let previous = old.map_or(Previous::Nothing, |old| Previous::Version(old.version()));
         while self.config.bytes_max.is_some_and(|max| state.bytes > max)
             && state.evict_oldest(&*self.terms, &self.told())
         {}
-        Ok(Appended { previous, seq })
+        Ok(Appended { previous, seq, expires_secs })
     }
 
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
@@ -336,7 +343,7 @@ impl Backend for MemoryStore {
     }
 
     fn drop_if(&self, key: &[u8], digest: u64) -> Result<bool, StorageError> {
-        let tell = |digest| self.drops.dropped(key, digest);
+        let tell = |version| self.drops.dropped(key, version);
         Ok(self.delete(key, |entry| entry.digest == digest, tell)?.is_some())
     }
 
@@ -370,6 +377,10 @@ impl Backend for MemoryStore {
 
     fn sync_each_write(&self) -> bool {
         false
+    }
+
+    fn removes_by_itself(&self) -> bool {
+        self.config.ttl_secs.is_some() || self.config.bytes_max.is_some()
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {

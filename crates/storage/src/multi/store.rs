@@ -4,13 +4,14 @@ use super::Selector;
 use super::backup::MultiBackup;
 use super::changes::MultiChanges;
 use super::snapshot::MultiSnapshot;
-use crate::backend::{Appended, Backend, ReadMode, Status, Stored, Write};
+use crate::backend::{Backend, ReadMode, Status, Stored, Write};
 use crate::backup::StoreBackup;
 use crate::drops::{DropObserver, drop_each};
 use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, CursorLost, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::receipt::{Appended, IndexedVersion};
 use crate::seq::SeqSource;
 use crate::unreadable::UnreadableObserver;
 use parking_lot::RwLock;
@@ -29,9 +30,9 @@ struct SelectedDrops {
 }
 
 impl DropObserver for SelectedDrops {
-    fn dropped(&self, key: &[u8], digest: u64) {
+    fn dropped(&self, key: &[u8], version: IndexedVersion) {
         if self.selector.select(key).is_ok_and(|selected| selected == self.at) {
-            self.observer.dropped(key, digest);
+            self.observer.dropped(key, version);
         }
     }
 }
@@ -185,6 +186,10 @@ impl Backend for MultiStore {
 
     fn sync_each_write(&self) -> bool {
         self.stores().any(|store| store.sync_each_write())
+    }
+
+    fn removes_by_itself(&self) -> bool {
+        self.stores().any(|store| store.removes_by_itself())
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {

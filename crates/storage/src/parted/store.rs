@@ -6,13 +6,14 @@ use super::changes::PartedChanges;
 use super::layout::{Directory, Found, PART_HEAD, is_part, part_key, split_part_key};
 use super::snapshot::PartedSnapshot;
 use super::sweep::Sweep;
-use crate::backend::{Appended, Backend, CACHED_READ_BYTES_MAX, ReadMode, Status, Stored, Write, extend_whole};
+use crate::backend::{Backend, CACHED_READ_BYTES_MAX, ReadMode, Status, Stored, Write, extend_whole};
 use crate::backup::StoreBackup;
 use crate::drops::{DropObserver, drop_each};
 use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::receipt::{Appended, IndexedVersion};
 use crate::unreadable::UnreadableObserver;
 use bytes::{Bytes, BytesMut};
 use parking_lot::{Mutex, RwLock};
@@ -53,7 +54,7 @@ struct ObjectDrops {
 }
 
 impl DropObserver for ObjectDrops {
-    fn dropped(&self, key: &[u8], digest: u64) {
+    fn dropped(&self, key: &[u8], version: IndexedVersion) {
         if is_part(key) {
             count_removed(&self.parts);
             return;
@@ -61,7 +62,7 @@ impl DropObserver for ObjectDrops {
         if self.parts.load(Ordering::Relaxed) > 0 {
             self.is_sweep_due.store(true, Ordering::Relaxed);
         }
-        self.observer.dropped(key, digest);
+        self.observer.dropped(key, version);
     }
 }
 
@@ -138,7 +139,7 @@ impl PartedStore {
             has_terms: false,
         };
         let appended = self.inner.put(&write)?;
-        if appended.previous.is_none() {
+        if appended.previous.digest().is_none() {
             self.parts.fetch_add(1, Ordering::Relaxed);
         }
         // The part and the head record that will name it can lie in two files, and a loss of power
@@ -395,6 +396,10 @@ impl Backend for PartedStore {
 
     fn sync_each_write(&self) -> bool {
         self.inner.sync_each_write()
+    }
+
+    fn removes_by_itself(&self) -> bool {
+        self.inner.removes_by_itself()
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {

@@ -5,7 +5,7 @@ use super::store::PartedStore;
 use crate::backend::{Backend, BackendFactory, ReadMode, Stored, Write};
 use crate::fold::{Detail, Expired, Scope};
 use crate::memory::{MemoryConfig, MemoryFactory};
-use crate::{DropObserver, StorageError};
+use crate::{DropObserver, IndexedVersion, StorageError};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn folds_and_observers_see_no_parts() {
     #[derive(Default)]
     struct Seen(Mutex<Vec<Vec<u8>>>);
     impl DropObserver for Seen {
-        fn dropped(&self, key: &[u8], _digest: u64) {
+        fn dropped(&self, key: &[u8], _version: IndexedVersion) {
             self.0.lock().push(key.to_vec());
         }
     }

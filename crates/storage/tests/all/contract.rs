@@ -4,8 +4,9 @@ use crate::common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{
-    BackendFactory, BitcaskFactory, Detail, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
-    MemoryFactory, MultiFactory, NoTerms, ReadMode, Scope, Selector, StorageError, SyncStrategy,
+    BackendFactory, BitcaskFactory, Detail, IndexedVersion, JournalConfig, LedgerConfig, LeveldbFactory,
+    LeveledFactory, MemoryConfig, MemoryFactory, MultiFactory, NoTerms, Previous, ReadMode, Scope, Selector,
+    StorageError, SyncStrategy,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -157,9 +158,10 @@ fn versions_are_found_replaced_and_removed(subject: BackendUnderTest) {
     assert!(store.get(b"k", ReadMode::Blocking).unwrap().is_none());
     assert!(store.delete(b"k").unwrap().is_none());
     let first = put(&*store, b"k", b"one").unwrap();
-    assert_eq!(first.previous, None);
+    assert_eq!(first.previous, Previous::Nothing);
     let second = put(&*store, b"k", b"two").unwrap();
-    assert_eq!(second.previous, Some(digest_of(b"one")));
+    let replaced = IndexedVersion { digest: digest_of(b"one"), seq: first.seq, expires_secs: 0 };
+    assert_eq!(second.previous, Previous::Version(replaced));
     assert!(second.seq > first.seq);
     assert_eq!(get(&*store, b"k").unwrap().unwrap(), b"two");
     // The value was just written, so it is in the page cache, unless the system cannot tell.
@@ -170,7 +172,7 @@ fn versions_are_found_replaced_and_removed(subject: BackendUnderTest) {
     let head = store.head(b"k", ReadMode::Blocking).unwrap().unwrap();
     assert_eq!((head.head.to_vec(), head.body, head.digest), (head_of(b"two"), None, digest_of(b"two")));
     let gone = store.delete(b"k").unwrap().unwrap();
-    assert_eq!(gone.previous, Some(digest_of(b"two")));
+    assert_eq!(gone.previous.digest(), Some(digest_of(b"two")));
     assert!(gone.seq > second.seq);
     assert!(store.get(b"k", ReadMode::Cached).unwrap().is_none());
     assert!(store.delete(b"k").unwrap().is_none());
@@ -322,10 +324,10 @@ fn histories_agree_with_a_model(subject: BackendUnderTest) {
                 0..60 => {
                     let value = format!("{step}{}", "x".repeat(random.below(200) as usize)).into_bytes();
                     let appended = put(&*store, &key, &value).unwrap();
-                    assert_eq!(appended.previous, model.insert(key, value).map(|old| digest_of(&old)));
+                    assert_eq!(appended.previous.digest(), model.insert(key, value).map(|old| digest_of(&old)));
                 }
                 60..75 => {
-                    let previous = store.delete(&key).unwrap().map(|appended| appended.previous.unwrap());
+                    let previous = store.delete(&key).unwrap().map(|appended| appended.previous.digest().unwrap());
                     assert_eq!(previous, model.remove(&key).map(|old| digest_of(&old)));
                 }
                 75..85 => store.maintain(NOW_SECS).unwrap(),

@@ -183,7 +183,7 @@ fn expired_versions_stay_until_they_are_removed(open: &dyn Fn() -> Opened) {
     assert_eq!((&ended.key[..], u64::from(ended.expires_secs), all.len()), (&b"ends"[..], NOW_SECS + 10, 2));
     assert_eq!(value_of(ended.stored.clone()).unwrap(), b"v");
     let removed = store.delete_if(b"ends", ended.digest).unwrap().expect("it is there");
-    assert_eq!((removed.previous, store.status().keys), (Some(ended.digest), 1));
+    assert_eq!((removed.previous.digest(), store.status().keys), (Some(ended.digest), 1));
     store.close().unwrap();
     drop(store);
     let store = open().unwrap();

@@ -8,3 +8,4 @@ mod kinds;
 mod kv679;
 mod merging;
 mod replica;
+mod sums;

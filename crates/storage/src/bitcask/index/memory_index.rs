@@ -244,6 +244,10 @@ impl KeyIndex for MemoryIndex {
         Ok(())
     }
 
+    fn is_unknown((): &()) -> bool {
+        false
+    }
+
     fn put(&self, key: HashedKey<'_>, entry: &Entry, version: &Version<'_>, (): ()) -> Option<Entry> {
         self.heads.insert(self.store, entry.position, version.head);
         let previous = self.index.put(key, entry);

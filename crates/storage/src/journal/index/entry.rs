@@ -1,6 +1,7 @@
 //! What an index stores about a version, and what it answers.
 
 use crate::fold::WriteAttrs;
+use crate::receipt::IndexedVersion;
 use bytes::Bytes;
 
 /// The longest head in units; longer heads are stored as [`HEAD_UNITS_MANY`].
@@ -36,6 +37,13 @@ pub(crate) struct Entry {
     pub(crate) expires_secs: u32,
     pub(crate) seq: u64,
     pub(crate) digest: u64,
+}
+
+impl Entry {
+    /// What is known of the version besides its place.
+    pub(crate) const fn version(&self) -> IndexedVersion {
+        IndexedVersion { digest: self.digest, seq: self.seq, expires_secs: self.expires_secs }
+    }
 }
 
 /// The answer of an index: the entry and, if the index keeps more, the parts that need not be read

@@ -33,6 +33,9 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// `remove`.
     fn read_before_write(&self, key: Self::Key<'_>) -> Result<Self::EntryBeforeWrite<'_>, StorageError>;
 
+    /// Whether the index has an entry of the key that it cannot read. An append overwrites it.
+    fn is_unknown(before: &Self::EntryBeforeWrite<'_>) -> bool;
+
     /// Stores a version that is newer than any before; returns the entry that it replaces.
     fn put(
         &self,

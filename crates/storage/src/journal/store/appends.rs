@@ -1,7 +1,7 @@
 //! Puts and deletes: an append to the journal, then the change of the index.
 
 use super::core::Core;
-use crate::backend::{Appended, ReadMode, Write};
+use crate::backend::{ReadMode, Write};
 use crate::error::StorageError;
 use crate::journal::coding::compress;
 use crate::journal::format::{BodyCoding, Kind, body_crc};
@@ -9,6 +9,7 @@ use crate::journal::index::{Entry, KeyIndex, Version};
 use crate::journal::policy::JournalPolicy;
 use crate::journal::writer::{AppendError, NewRecord, Writer, Written, refused_io};
 use crate::limits::check_sizes;
+use crate::receipt::{Appended, IndexedVersion, Previous};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -81,7 +82,7 @@ impl<P: JournalPolicy> Core<P> {
         let removed = self.index.remove_if(P::Index::key(key), condition)?;
         if let Some(old) = &removed {
             self.note_unrecorded_removal(key, writer.last_seq(), true);
-            self.drops.dropped(key, old.digest);
+            self.drops.dropped(key, old.version());
         }
         Ok(removed)
     }
@@ -111,6 +112,7 @@ impl<P: JournalPolicy> Core<P> {
         let key = P::Index::key(write.key);
         let mut writer = self.writer.lock();
         let before = self.index.read_before_write(key)?;
+        let is_unknown = P::Index::is_unknown(&before);
         let Written { seq, position, file } = self.append(&mut writer, &record)?;
         file.counters.add_live(position.size);
         let put_bytes = write.key.len() + write.head.len() + write.body.iter().map(|part| part.len()).sum::<usize>();
@@ -122,20 +124,20 @@ impl<P: JournalPolicy> Core<P> {
         let entry = Entry { position, expires_secs, seq, digest: write.digest };
         let Write { head, body, tstamp_secs, expires_secs, .. } = *write;
         let version = Version { head, body, tstamp_secs, expires_secs };
-        let previous = self.index.put(key, &entry, &version, before);
-        if let Some(old) = &previous {
+        let old = self.index.put(key, &entry, &version, before);
+        if let Some(old) = &old {
             self.uncount_live(old);
         }
-        Ok(Appended { previous: previous.map(|old| old.digest), seq })
+        Ok(Appended { previous: previous(old, is_unknown), seq, expires_secs: entry.expires_secs })
     }
 
-    /// Removes a key if its current version satisfies `condition`. `removed` gets the digest of
-    /// that version, before any other append.
+    /// Removes a key if its current version satisfies `condition`. `removed` gets that version,
+    /// before any other append.
     pub(super) fn delete(
         &self,
         key: &[u8],
         condition: impl Fn(&Entry) -> bool,
-        removed: impl FnOnce(u64),
+        removed: impl FnOnce(IndexedVersion),
     ) -> Result<Option<Appended>, StorageError> {
         let indexed = P::Index::key(key);
         let mut writer = self.writer.lock();
@@ -144,6 +146,7 @@ impl<P: JournalPolicy> Core<P> {
             return Ok(None);
         }
         let before = self.index.read_before_write(indexed)?;
+        let is_unknown = P::Index::is_unknown(&before);
         let record = NewRecord {
             kind: Kind::Tombstone,
             key,
@@ -162,8 +165,17 @@ impl<P: JournalPolicy> Core<P> {
         if let Some(old) = &old {
             self.uncount_live(old);
             self.note_unrecorded_removal(key, seq, false);
-            removed(old.digest);
+            removed(old.version());
         }
-        Ok(Some(Appended { previous: old.map(|old| old.digest), seq }))
+        Ok(Some(Appended { previous: previous(old, is_unknown), seq, expires_secs: 0 }))
+    }
+}
+
+/// What a receipt tells of the entry that was replaced or removed.
+fn previous(old: Option<Entry>, is_unknown: bool) -> Previous {
+    match old {
+        Some(old) => Previous::Version(old.version()),
+        None if is_unknown => Previous::Unknown,
+        None => Previous::Nothing,
     }
 }

@@ -18,13 +18,14 @@ use super::config::SyncStrategy;
 use super::index::KeyIndex;
 use super::policy::JournalPolicy;
 use super::snapshot::JournalSnapshot;
-use crate::backend::{Appended, Backend, ReadMode, Status, Stored, Write};
+use crate::backend::{Backend, ReadMode, Status, Stored, Write};
 use crate::backup::StoreBackup;
 use crate::drops::DropObserver;
 use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Expired, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::receipt::Appended;
 use crate::unreadable::UnreadableObserver;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -79,7 +80,7 @@ impl<P: JournalPolicy> Backend for Store<P> {
     }
 
     fn drop_if(&self, key: &[u8], digest: u64) -> Result<bool, StorageError> {
-        let tell = |digest| self.core.drops.dropped(key, digest);
+        let tell = |version| self.core.drops.dropped(key, version);
         Ok(self.core.delete(key, |entry| entry.digest == digest, tell)?.is_some())
     }
 
@@ -119,6 +120,10 @@ impl<P: JournalPolicy> Backend for Store<P> {
 
     fn sync_each_write(&self) -> bool {
         self.core.shared.config.sync == SyncStrategy::OSync
+    }
+
+    fn removes_by_itself(&self) -> bool {
+        self.core.shared.config.forgets_expired()
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {

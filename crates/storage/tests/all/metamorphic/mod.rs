@@ -14,8 +14,8 @@ mod threads;
 use crate::common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::{
-    Appended, Backend, BackendFactory, Detail, DropObserver, MemoryFactory, ReadMode, Scope, StorageError, Write,
-    key_hash,
+    Appended, Backend, BackendFactory, Detail, DropObserver, IndexedVersion, MemoryFactory, Previous, ReadMode, Scope,
+    StorageError, Write, key_hash,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,8 +46,8 @@ struct Version {
 struct Drops(Mutex<Vec<(Vec<u8>, u64)>>);
 
 impl DropObserver for Drops {
-    fn dropped(&self, key: &[u8], digest: u64) {
-        self.0.lock().push((key.to_vec(), digest));
+    fn dropped(&self, key: &[u8], version: IndexedVersion) {
+        self.0.lock().push((key.to_vec(), version.digest));
     }
 }
 
@@ -194,8 +194,10 @@ impl History {
 
     /// Takes the version that an append replaced or removed out of the tree.
     fn apply_receipt(&mut self, key: &[u8], receipt: Option<Appended>, old: Option<&Version>) {
-        let previous = receipt.and_then(|receipt| receipt.previous);
-        assert_eq!(previous, old.map(|old| old.digest));
+        let told = receipt.map_or(Previous::Nothing, |receipt| receipt.previous);
+        let named = |old: &Version| IndexedVersion { digest: old.digest, seq: old.seq, expires_secs: old.ends_secs };
+        assert_eq!(told, old.map_or(Previous::Nothing, |old| Previous::Version(named(old))));
+        let previous = told.digest();
         self.tree ^= previous.map_or(0, |digest| leaf(key, digest));
     }
 

@@ -4,7 +4,7 @@ use super::stores::*;
 use super::{leaf, scratch_dir};
 use crate::common::*;
 use ombak_storage::fs::sim::FaultyFs;
-use ombak_storage::{Appended, Backend, Detail, DropObserver, Scope, Write};
+use ombak_storage::{Appended, Backend, Detail, DropObserver, IndexedVersion, Scope, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -29,9 +29,9 @@ impl Tree {
 }
 
 impl DropObserver for Tree {
-    fn dropped(&self, key: &[u8], digest: u64) {
+    fn dropped(&self, key: &[u8], version: IndexedVersion) {
         self.drops.fetch_add(1, Ordering::SeqCst);
-        self.toggle(key, digest);
+        self.toggle(key, version.digest);
     }
 }
 
@@ -56,7 +56,7 @@ fn write(store: &dyn Backend, tree: &Tree, writer: u64, now_secs: &AtomicU64) {
             tree.toggle(&key, digest);
             Some(store.put(&write).unwrap())
         };
-        if let Some(previous) = receipt.and_then(|receipt| receipt.previous) {
+        if let Some(previous) = receipt.and_then(|receipt| receipt.previous.digest()) {
             tree.toggle(&key, previous);
         }
     }

@@ -1,0 +1,94 @@
+//! Tells states of the registry apart by what they say of the places of keys.
+//!
+//! Whatever counts keys by class must begin anew when the class of some key changes, and where a
+//! node has several backends, also when its backend changes. Most changes of properties change
+//! neither.
+
+use ombak_types::BucketProps;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Which keys are in which class and on which backend, as two numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClassMap {
+    /// A wrapping sum of [`print_of`] over the types, and over the buckets that differ from their
+    /// types. Equal maps have equal prints, also after a restart.
+    pub(crate) print: u64,
+    /// Rises with each change of the map. Of one registry, two states with the same epoch have the
+    /// same map, and so had every state between them.
+    pub(crate) epoch: u64,
+}
+
+impl ClassMap {
+    /// A part of the map has got another print.
+    pub(super) const fn change(&mut self, before: u64, after: u64) {
+        if before != after {
+            self.print = self.print.wrapping_sub(before).wrapping_add(after);
+            self.epoch += 1;
+        }
+    }
+
+    /// This map after another one that was in force before it.
+    pub(super) const fn succeeding(self, earlier: Self) -> Self {
+        let is_same = self.print == earlier.print;
+        Self { print: self.print, epoch: if is_same { earlier.epoch } else { earlier.epoch + 1 } }
+    }
+
+    /// Whether keys with one of these properties are in the same class and on the same backend.
+    pub(super) fn places_alike(one: &BucketProps, other: &BucketProps) -> bool {
+        (one.n_val, &one.backend) == (other.n_val, &other.backend)
+    }
+}
+
+/// A number for the class and the backend of the keys of a type or bucket.
+pub(super) fn print_of(name: &[u8], props: &BucketProps) -> u64 {
+    let backend = props.backend.as_deref().unwrap_or_default();
+    let (length, n) = ((name.len() as u64).to_le_bytes(), props.n_val.to_le_bytes());
+    xxh3_64(&[&length[..], name, &n[..], backend].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BucketRegistry;
+    use super::*;
+    use ombak_storage::fs::RealFs;
+    use ombak_types::{Bucket, PropMap};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn map(value: serde_json::Value) -> PropMap {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn the_epoch_rises_exactly_when_a_key_changes_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || BucketRegistry::open(Arc::new(RealFs), dir.path(), "n", &PropMap::new()).unwrap();
+        let registry = open();
+        let now = || registry.snapshot().class_map();
+        let (bucket, began) = (Bucket::untyped("b"), now());
+        registry.set_bucket(&bucket, &map(json!({"allow_mult": true}))).unwrap();
+        assert_eq!(now(), began, "another property");
+        registry.set_bucket(&bucket, &map(json!({"n_val": 2}))).unwrap();
+        let changed = now();
+        assert!(changed.epoch > began.epoch && changed.print != began.print);
+        assert_eq!(open().snapshot().class_map().print, changed.print, "the same after a restart");
+        registry.set_bucket(&bucket, &map(json!({"n_val": 3}))).unwrap();
+        assert!(now().print == began.print && now().epoch > changed.epoch, "it is not as if nothing had happened");
+        registry.create_type(b"t", &map(json!({"n_val": 2}))).unwrap();
+        let typed = now();
+        assert!(typed.epoch > changed.epoch && typed.print != began.print, "keys of the type are in a class now");
+        registry.activate_type(b"t").unwrap();
+        assert_eq!(now(), typed);
+        registry.set_bucket(&Bucket::typed("t", "own"), &map(json!({"n_val": 5}))).unwrap();
+        let own = now();
+        registry.update_type(b"t", &map(json!({"n_val": 5}))).unwrap();
+        assert!(now().epoch > own.epoch);
+    }
+
+    #[test]
+    fn an_equal_map_succeeds_without_a_new_epoch() {
+        let (one, other) = (ClassMap { print: 7, epoch: 4 }, ClassMap { print: 8, epoch: 1 });
+        assert_eq!(ClassMap { print: 7, epoch: 1 }.succeeding(one), one);
+        assert_eq!(other.succeeding(one), ClassMap { print: 8, epoch: 5 });
+    }
+}

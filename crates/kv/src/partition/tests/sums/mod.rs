@@ -1,0 +1,7 @@
+//! The sums of a partition are those of a fold over its store, whatever happens.
+
+mod differences;
+mod histories;
+mod restarts;
+mod threads;
+mod world;

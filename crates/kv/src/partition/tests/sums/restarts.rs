@@ -1,0 +1,169 @@
+//! Which sums outlive a stop.
+
+use super::world::{Kind, World, storage_key, value};
+use crate::sums::SumsState;
+use serde_json::json;
+use std::fs;
+use std::path::PathBuf;
+
+fn file(world: &World) -> PathBuf {
+    world.dir.path().join("sums").join("0.sums")
+}
+
+fn put(world: &World, name: &str) {
+    world.put_over(&storage_key("a", name), value(Some(1_900_000_000)));
+}
+
+/// A partition with exact sums.
+fn summed(kind: Kind) -> World {
+    let world = World::new(kind);
+    put(&world, "one");
+    world.walk(3);
+    put(&world, "two");
+    world
+}
+
+fn is_exact(world: &World) -> bool {
+    world.check(3);
+    world.partition().sums_state(3) == SumsState::Exact
+}
+
+#[test]
+fn sums_outlive_an_orderly_stop() {
+    for kind in [Kind::Bitcask, Kind::Leveled, Kind::Leveldb, Kind::Multi] {
+        let mut world = summed(kind);
+        for _ in 0..3 {
+            world.restart(true);
+            assert!(is_exact(&world), "{kind:?}");
+            assert!(!file(&world).exists(), "a start takes the file away");
+            assert_eq!(world.partition().sums_state(2), SumsState::Unknown);
+        }
+        put(&world, "three");
+        assert!(is_exact(&world));
+        world.restart(true);
+        assert!(is_exact(&world), "{kind:?}");
+        assert_eq!(world.partition().cut_of_class(3).unwrap().sums.total().versions, 3);
+        assert_eq!(world.walk(3).differences, 0);
+    }
+}
+
+#[test]
+fn sums_end_with_a_process_that_is_killed() {
+    for kind in [Kind::Bitcask, Kind::Leveled] {
+        let mut world = summed(kind);
+        world.restart(false);
+        assert!(!is_exact(&world), "{kind:?}");
+        // The file of an earlier stop must not be there any more.
+        world.walk(3);
+        world.restart(true);
+        assert!(is_exact(&world));
+        put(&world, "three");
+        world.restart(false);
+        assert!(!is_exact(&world), "{kind:?}");
+    }
+}
+
+#[test]
+fn memory_stores_and_stores_that_remove_by_themselves_save_nothing() {
+    for kind in [Kind::Memory, Kind::MemoryWithAge, Kind::BitcaskWithAge, Kind::LeveledWithAge] {
+        let mut world = summed(kind);
+        world.stop(true);
+        assert!(!file(&world).exists(), "{kind:?}");
+        world.start(true);
+        assert_eq!(world.partition().sums_state(3), SumsState::Unknown, "{kind:?}");
+    }
+}
+
+#[test]
+fn sums_that_are_behind_are_not_saved() {
+    let mut world = World::new(Kind::Bitcask);
+    put(&world, "one");
+    let mut walk = world.begin(3);
+    walk.step(1).unwrap();
+    drop(walk);
+    world.stop(true);
+    assert!(!file(&world).exists());
+}
+
+/// A crash, or an operator, may leave a file of an earlier run. `run` is what happened since.
+fn stale_file(kind: Kind, run: impl FnOnce(&mut World)) -> World {
+    let mut world = summed(kind);
+    world.stop(true);
+    let saved = fs::read(file(&world)).unwrap();
+    run(&mut world);
+    fs::create_dir_all(file(&world).parent().unwrap()).unwrap();
+    fs::write(file(&world), saved).unwrap();
+    world.start(true);
+    world
+}
+
+#[test]
+fn a_file_of_an_earlier_run_is_not_taken() {
+    for kind in [Kind::Bitcask, Kind::Leveled, Kind::Multi] {
+        for is_clean in [true, false] {
+            let world = stale_file(kind, |world| {
+                // A version of the program that keeps no sums.
+                world.start(false);
+                put(world, "three");
+                world.stop(is_clean);
+            });
+            assert!(!is_exact(&world), "{kind:?}, closed cleanly: {is_clean}");
+        }
+        let world = stale_file(kind, |world| {
+            world.start(false);
+            world.stop(true);
+        });
+        assert!(is_exact(&world), "{kind:?}: that run has written nothing");
+        let world = stale_file(kind, |world| {
+            world.start(false);
+            let key = storage_key("a", "one");
+            let digest = world.digest_of(&key).unwrap();
+            assert!(world.lock(&key).remove_proven(digest).unwrap());
+            put(world, "one");
+            world.stop(true);
+        });
+        assert!(!is_exact(&world), "{kind:?}: as many keys as before");
+    }
+}
+
+#[test]
+fn a_file_of_another_store_and_a_damaged_one_are_not_taken() {
+    let world = stale_file(Kind::Bitcask, |world| {
+        fs::remove_dir_all(world.dir.path().join("stores")).unwrap();
+    });
+    assert!(!is_exact(&world));
+    let mut world = summed(Kind::Bitcask);
+    world.stop(true);
+    let mut bytes = fs::read(file(&world)).unwrap();
+    bytes[100] ^= 1;
+    fs::write(file(&world), bytes).unwrap();
+    world.start(true);
+    assert!(!is_exact(&world) && !file(&world).exists());
+}
+
+#[test]
+fn sums_wait_for_the_class_map_of_their_run() {
+    let changed_between = |run: fn(&World)| {
+        let mut world = summed(Kind::Bitcask);
+        world.stop(true);
+        let saved = fs::read(file(&world)).unwrap();
+        world.start(false);
+        world.set_bucket("other", "n_val", json!(2));
+        world.stop(true);
+        fs::write(file(&world), saved).unwrap();
+        world.start(true);
+        assert_eq!(world.partition().sums_state(3), SumsState::Unknown);
+        run(&world);
+        // The node hears what its cluster has decided.
+        world.set_bucket("other", "n_val", json!(3));
+        world
+    };
+    assert!(is_exact(&changed_between(|_| ())));
+    let written = changed_between(|world| put(world, "three"));
+    assert!(!is_exact(&written), "nobody knows in which class this counts");
+    written.walk(3);
+    written.check(3);
+    let walked = changed_between(|world| assert!(world.walk(3).is_current));
+    walked.walk(3);
+    walked.check(3);
+}

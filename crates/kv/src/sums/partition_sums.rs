@@ -1,0 +1,244 @@
+//! The sums of one partition, by class.
+
+use super::class_sums::ClassSums;
+use super::file::{SumsFile, SumsSetup};
+use super::plain::Sums;
+use super::quiet::UnlockedChanges;
+use super::run::StoreRun;
+use super::saved::Saved;
+use super::state::SumsState;
+use super::walk::{SumsWalk, Turn};
+use crate::buckets::BucketRegistry;
+use crate::routing::class_of_key;
+use arc_swap::{ArcSwap, Guard};
+use ombak_storage::{Backend, DropObserver, IndexedVersion, Previous, Snapshot, StorageError, key_hash};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tracing::{error, warn};
+
+/// The sums of a partition. A class is counted from its first walk on.
+pub(crate) struct PartitionSums {
+    partition: u32,
+    buckets: Arc<BucketRegistry>,
+    file: SumsFile,
+    /// Changed with `awaited` held.
+    classes: ArcSwap<Vec<Arc<ClassSums>>>,
+    /// The print of the class map of the earlier run whose sums wait for it.
+    awaited: Mutex<Option<u64>>,
+    is_awaiting: AtomicBool,
+    /// Versions up to this seq are set aside, and not in the sums.
+    set_aside_to: AtomicU64,
+    unlocked: UnlockedChanges,
+    /// How many ranges and slots were wrong for no known reason.
+    differences: AtomicU64,
+    /// Whether wrong sums do not end the process. In a test they do.
+    tolerates: AtomicBool,
+}
+
+impl PartitionSums {
+    /// The sums of a store that was just opened, with what its last run has saved. None if somebody
+    /// else observes the store. Blocks.
+    pub(crate) fn open(partition: u32, store: &dyn Backend, setup: &SumsSetup) -> Option<Arc<Self>> {
+        let sums = Arc::new(Self {
+            partition,
+            buckets: setup.buckets.clone(),
+            file: SumsFile::new(setup, partition),
+            classes: ArcSwap::default(),
+            awaited: Mutex::new(None),
+            is_awaiting: AtomicBool::new(false),
+            set_aside_to: AtomicU64::new(0),
+            unlocked: UnlockedChanges::default(),
+            differences: AtomicU64::new(0),
+            tolerates: AtomicBool::new(!cfg!(debug_assertions)),
+        });
+        if !store.observe_drops(sums.clone()) {
+            error!(partition, "what the store removes by itself is told to another observer: no sums are kept");
+            return None;
+        }
+        // What a store has removed by itself may be back, and may expire at another time.
+        let usable = |saved: &Saved| !store.removes_by_itself() && saved.run.is_left_in(store);
+        if let Some(saved) = sums.file.take().filter(usable) {
+            let classes = saved.classes.iter().map(|(n, sums)| Arc::new(ClassSums::of_earlier_run(*n, sums)));
+            sums.classes.store(Arc::new(classes.collect()));
+            *sums.awaited.lock() = Some(saved.class_print);
+            sums.is_awaiting.store(true, Ordering::SeqCst);
+        }
+        Some(sums)
+    }
+
+    /// Saves the sums of a store that was closed cleanly. The caller makes sure that nobody writes.
+    /// Blocks.
+    pub(crate) fn save(&self, store: &dyn Backend) {
+        let run = StoreRun::of(store);
+        if store.removes_by_itself() || self.set_aside_to.load(Ordering::SeqCst) > 0 || !run.has_content() {
+            return;
+        }
+        self.settle(false);
+        let class_print = self.buckets.snapshot().class_map().print;
+        let exact = |class: &Arc<ClassSums>| class.behind.count() == 0 && self.is_current(class);
+        let listed = self.classes.load();
+        let classes: Vec<_> = listed.iter().filter(|class| exact(class)).map(|class| (class.n, class.read())).collect();
+        if classes.is_empty() {
+            return;
+        }
+        if let Err(error) = self.file.save(class_print, run, classes) {
+            warn!(partition = self.partition, %error, "the sums are not saved: the next start makes them anew");
+        }
+    }
+
+    /// A version of a key has taken the place of what was there. Called under the key's lock, after
+    /// the append and before anybody learns of it.
+    pub(crate) fn changed(&self, key: &[u8], previous: Previous, after: Option<IndexedVersion>) {
+        if self.is_awaiting.load(Ordering::Acquire) {
+            self.settle(true);
+        }
+        let classes = self.classes.load();
+        if classes.is_empty() {
+            return;
+        }
+        let Some(n) = class_of_key(&self.buckets.snapshot(), key) else { return };
+        let Some(class) = classes.iter().find(|class| class.n == n) else { return };
+        let hash = key_hash(key);
+        let before = match previous {
+            Previous::Version(version) if version.seq > self.set_aside_to.load(Ordering::SeqCst) => Some(version),
+            Previous::Version(_) | Previous::Nothing => None,
+            Previous::Unknown => {
+                class.lose_track(hash);
+                None
+            }
+        };
+        class.change(hash, before, after);
+    }
+
+    /// Versions up to this seq are set aside from now on, and no others.
+    pub(crate) fn set_aside(&self, seq: u64) {
+        let mut awaited = self.awaited.lock();
+        if self.set_aside_to.swap(seq, Ordering::SeqCst) != seq {
+            self.classes.store(Arc::default());
+            self.is_awaiting.store(false, Ordering::SeqCst);
+            *awaited = None;
+        }
+    }
+
+    /// What is known of the sums of a class.
+    pub(crate) fn state(&self, n: u32) -> SumsState {
+        self.settle(false);
+        match self.current(n).map(|class| class.behind.count()) {
+            None => SumsState::Unknown,
+            Some(0) => SumsState::Exact,
+            Some(ranges) => SumsState::Behind(ranges),
+        }
+    }
+
+    /// The sums of a class. None if they are not exact, or if the store removes something by itself
+    /// at this moment. The caller makes sure that nobody holds a key's lock.
+    pub(crate) fn read(&self, n: u32) -> Option<Sums> {
+        self.settle(false);
+        let quiet = self.unlocked.quiet()?;
+        let class = self.current(n).filter(|class| class.behind.count() == 0)?;
+        let sums = class.read();
+        (self.unlocked.is_still(quiet) && self.is_current(&class)).then_some(sums)
+    }
+
+    /// Begins a walk over a class: it makes the sums exact that are behind, and checks the others.
+    /// None if a walk over the class is under way, or if the store removes something by itself at
+    /// this moment. The caller makes sure that nobody holds a key's lock until this returns: then
+    /// the snapshot has exactly what is counted.
+    pub(crate) fn begin_walk(
+        self: &Arc<Self>,
+        n: u32,
+        snapshot: impl FnOnce() -> Result<Box<dyn Snapshot>, StorageError>,
+    ) -> Result<Option<SumsWalk>, StorageError> {
+        self.settle(false);
+        // A store removes by itself with a lock that its snapshot takes, too. What it tells after
+        // this moment, and before the snapshot is there, may be on either side of the snapshot.
+        let Some(quiet) = self.unlocked.quiet() else { return Ok(None) };
+        let buckets = Guard::into_inner(self.buckets.snapshot());
+        let since_seq = self.set_aside_to.load(Ordering::SeqCst);
+        let class = self.class(n, buckets.class_map().epoch);
+        let Some(turn) = Turn::take(class) else { return Ok(None) };
+        let walk = SumsWalk::new(self.clone(), turn, buckets, since_seq, snapshot()?);
+        Ok(self.unlocked.is_still(quiet).then_some(walk))
+    }
+
+    /// How many ranges and slots were found wrong for no known reason, since the start.
+    pub(crate) fn differences(&self) -> u64 {
+        self.differences.load(Ordering::Relaxed)
+    }
+
+    /// A walk has found sums to be wrong, and has corrected them.
+    pub(super) fn note_differences(&self, n: u32, differences: u32) {
+        self.differences.fetch_add(u64::from(differences), Ordering::Relaxed);
+        let what = "sums of a class were not those of its store; they are corrected";
+        error!(partition = self.partition, n, differences, "{what}");
+        assert!(self.tolerates.load(Ordering::Relaxed), "partition {}: {what}", self.partition);
+    }
+
+    /// Whether these are the sums of their class by the class map of now.
+    pub(super) fn is_current(&self, class: &Arc<ClassSums>) -> bool {
+        let is_listed = self.classes.load().iter().any(|listed| Arc::ptr_eq(listed, class));
+        is_listed && class.epoch() == self.buckets.snapshot().class_map().epoch
+    }
+
+    fn current(&self, n: u32) -> Option<Arc<ClassSums>> {
+        let class = self.classes.load().iter().find(|class| class.n == n).cloned();
+        class.filter(|class| self.is_current(class))
+    }
+
+    /// The sums of a class by the class map of this epoch. New ones are counted from now on.
+    fn class(&self, n: u32, epoch: u64) -> Arc<ClassSums> {
+        let _listing = self.awaited.lock();
+        let classes = self.classes.load_full();
+        if let Some(class) = classes.iter().find(|class| class.n == n && class.epoch() == epoch) {
+            return class.clone();
+        }
+        let class = Arc::new(ClassSums::new(n, epoch));
+        // Sums of an earlier epoch are never exact again.
+        let stays = |other: &&Arc<ClassSums>| other.is_of_earlier_run() || other.epoch() == epoch;
+        let others = classes.iter().filter(|other| other.n != n).filter(stays).cloned();
+        self.classes.store(Arc::new(others.chain([class.clone()]).collect()));
+        class
+    }
+
+    /// Takes over the sums of an earlier run once the class map is the one of that run.
+    /// `is_changing`: something is about to be counted. If the class map is still another one, the
+    /// sums of the earlier run are given up, because nobody knows to which of them it would belong.
+    fn settle(&self, is_changing: bool) {
+        if !self.is_awaiting.load(Ordering::Acquire) {
+            return;
+        }
+        let mut awaited = self.awaited.lock();
+        let Some(print) = *awaited else { return };
+        let now = self.buckets.snapshot().class_map();
+        let is_of_earlier_run = |class: &&Arc<ClassSums>| class.is_of_earlier_run();
+        if now.print == print {
+            self.classes.load().iter().filter(is_of_earlier_run).for_each(|class| class.belongs_to(now.epoch));
+        } else if is_changing {
+            let kept = self.classes.load().iter().filter(|class| !class.is_of_earlier_run()).cloned().collect();
+            self.classes.store(Arc::new(kept));
+        } else {
+            return;
+        }
+        *awaited = None;
+        self.is_awaiting.store(false, Ordering::Release);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn tolerate_differences(&self) {
+        self.tolerates.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes the sum of the range of a key wrong.
+    #[cfg(test)]
+    pub(crate) fn damage(&self, n: u32, key: &[u8]) {
+        let version = IndexedVersion { digest: 77, seq: 1, expires_secs: 0 };
+        self.current(n).unwrap().change(key_hash(key), None, Some(version));
+    }
+}
+
+impl DropObserver for PartitionSums {
+    fn dropped(&self, key: &[u8], version: IndexedVersion) {
+        self.unlocked.make(|| self.changed(key, Previous::Version(version), None));
+    }
+}
