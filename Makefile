@@ -32,7 +32,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-scrub bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,11 @@ bench-feed: ## measure how fast consumers read CHANGES (1000000) of VALUE_BYTES 
 
 bench-sums: ## measure what the sums of classes cost a put, and a walk and a cut
 	cargo run --profile dist --locked --package ombak-kv --example sums_cost
+
+bench-scrub: MB ?= 1000
+bench-scrub: VALUE_BYTES ?= 1000
+bench-scrub: ## measure how much scrubbing reads for each percent of a core, in MB (1000) of values of VALUE_BYTES (1000)
+	cargo run --profile dist --locked --package ombak-storage --example scrub $(MB) $(VALUE_BYTES)
 
 bench-backends: RESULTS ?= $(CARGO_TARGET_DIR)/backends
 bench-backends: ## run the storage tests on each backend, or BACKENDS="test1-leveled ...", in 1 GiB, MINUTES (5) each, into RESULTS

@@ -51,6 +51,8 @@ const CRATES: &[Floors] = &[Floors {
         // What requests need to know of copies elsewhere.
         &["reaping"],
         &["transfer"],
+        // What is read although nobody asks for it.
+        &["scrub"],
         // The requests.
         &["engine"],
         // What works over the engine.

@@ -46,6 +46,7 @@ pub mod repair_host;
 pub mod replica;
 mod requests;
 mod routing;
+mod scrub;
 mod slow;
 mod start;
 mod sums;
@@ -53,7 +54,7 @@ mod transfer;
 
 pub use buckets::{BackendChoice, BucketRegistry};
 pub use conditional::Ballot;
-pub use config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, TransferConfig, WithoutMajority};
+pub use config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, ScrubConfig, TransferConfig, WithoutMajority};
 pub use coordination::expiry;
 #[cfg(feature = "deliberate-faults")]
 pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
@@ -68,6 +69,7 @@ pub use requests::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Holdings, IndexMatch, IndexQuery, MemoryReservation,
     PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, QueryConfig, QueryRange, Read, compile_pattern,
 };
+pub use scrub::{ScrubReport, ScrubState, ScrubbedStore};
 pub use start::{check_start, examine_files};
 pub use sums::{ClassCut, SLOT_SECS, Sums, SumsState, SumsStep, SumsWalk, WalkEnd, slot_of};
 pub use transfer::{Amount, FillReason, ProofObstacle};

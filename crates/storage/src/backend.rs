@@ -16,6 +16,7 @@ use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::receipt::Appended;
+use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
 use crate::seq::SeqSource;
 use crate::unreadable::UnreadableObserver;
 use bytes::Bytes;
@@ -361,6 +362,18 @@ pub trait Backend: Send + Sync {
     /// Does overdue work of [`maintain`](Self::maintain). Blocks: not for network threads.
     fn catch_up(&self) -> Result<(), StorageError> {
         Ok(())
+    }
+
+    /// Bytes that a round of scrubbing reads: what the store has on disk; 0 if it has nothing there.
+    fn bytes_to_scrub(&self) -> u64 {
+        0
+    }
+
+    /// Reads and checks what lies on the disk, from a place of a round of scrubbing
+    /// ([`crate::scrub`]). Reads and writes go on, and so do merges. An error says that the step
+    /// could not be done, and nothing about what lies there. Blocks: not for network threads.
+    fn scrub_step(&self, _cursor: &ScrubCursor, _limits: ScrubLimits<'_>) -> Result<ScrubStep, StorageError> {
+        Ok(ScrubStep::nothing())
     }
 
     /// Refuses further writes with [`StorageError::Closed`], syncs everything that was appended

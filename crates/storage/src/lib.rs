@@ -3,8 +3,8 @@
 //! What it is: the backends `bitcask`, `leveled`, `leveldb` and `memory`; `multi`, which puts
 //! several of them behind one store; the `journal` and the ledger that the backends on disk are
 //! built from; bodies that grow in `parted`; the inventory that finds missing files; the
-//! verification and repair of stores; the change feed; and the file system behind a trait, with a
-//! simulated one that tests can break.
+//! verification and repair of stores, and the scrubbing of running ones; the change feed; and the
+//! file system behind a trait, with a simulated one that tests can break.
 //!
 //! What it is not: this crate does not know clocks, siblings, bucket properties or quorums. Keys,
 //! heads, bodies and digests come from the layer above and are opaque bytes and numbers here.
@@ -46,6 +46,7 @@ pub mod memory;
 pub mod multi;
 mod parted;
 mod receipt;
+pub mod scrub;
 mod seq;
 mod unreadable;
 pub mod verify;
@@ -73,5 +74,6 @@ pub use machine::{Machine, RealMachine};
 pub use memory::{MemoryConfig, MemoryFactory};
 pub use multi::{MultiFactory, Selector};
 pub use receipt::{Appended, IndexedVersion, Previous};
+pub use scrub::{ScrubCursor, ScrubFound, ScrubLimits, ScrubStep};
 pub use seq::SeqSource;
 pub use unreadable::UnreadableObserver;

@@ -23,6 +23,7 @@ mod node;
 mod path;
 mod registry;
 mod restored_keys;
+mod scrub;
 mod top;
 mod types;
 mod unreadable_keys;

@@ -5,7 +5,7 @@
 //! caller has it.
 
 use super::path::AdminPath;
-use super::{backup, cluster, functions, live_config, node, restored_keys, top, types, unreadable_keys};
+use super::{backup, cluster, functions, live_config, node, restored_keys, scrub, top, types, unreadable_keys};
 use crate::access::Permission;
 use http::Method;
 
@@ -18,6 +18,7 @@ const MODULES: &[&[AdminPath]] = &[
     cluster::PATHS,
     restored_keys::PATHS,
     unreadable_keys::PATHS,
+    scrub::PATHS,
     types::PATHS,
     functions::PATHS,
 ];
@@ -49,6 +50,8 @@ mod tests {
         (Method::POST, "restored-keys", "ombak_admin.decide_keys"),
         (Method::GET, "unreadable-keys", "ombak_admin.keys"),
         (Method::POST, "unreadable-keys", "ombak_admin.decide_keys"),
+        (Method::GET, "scrub", "ombak_admin.scrub"),
+        (Method::POST, "scrub", "ombak_admin.change_scrub"),
         (Method::GET, "bucket-types", "ombak_admin.bucket_types"),
         (Method::GET, "bucket-types/t", "ombak_admin.bucket_types"),
         (Method::POST, "bucket-types/t/create", "ombak_admin.change_bucket_types"),

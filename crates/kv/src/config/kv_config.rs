@@ -1,6 +1,6 @@
 //! The configuration of an engine.
 
-use super::TransferConfig;
+use super::{ScrubConfig, TransferConfig};
 use crate::buckets::BackendChoice;
 use crate::hooks::Hooks;
 use crate::replica::{NoPeers, Peers};
@@ -118,6 +118,8 @@ pub struct KvConfig {
     pub transfer: TransferConfig,
     /// Whether partitions keep sums of what their classes hold. Nothing uses them yet.
     pub keeps_sums: bool,
+    /// How fast what nobody reads is read and checked.
+    pub scrub: ScrubConfig,
     /// Whether the node may be one of several. Then it reaps nothing until
     /// [`Kv::set_ring`](crate::Kv::set_ring) says that it is alone, and takes no writes of clients
     /// until [`Kv::open_to_writes`](crate::Kv::open_to_writes).
@@ -156,6 +158,7 @@ impl KvConfig {
             maintain_interval: Duration::from_millis(200),
             transfer: TransferConfig::default(),
             keeps_sums: false,
+            scrub: ScrubConfig::default(),
             awaits_ring: false,
             hooks: Hooks::default(),
             peers: Arc::new(NoPeers),

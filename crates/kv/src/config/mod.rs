@@ -1,7 +1,9 @@
 //! The configuration of an engine.
 
 mod kv_config;
+mod scrub_config;
 mod transfer_config;
 
 pub use kv_config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, WithoutMajority};
+pub use scrub_config::ScrubConfig;
 pub use transfer_config::TransferConfig;

@@ -6,6 +6,7 @@ use crate::config::KvConfig;
 use crate::feed::Feeds;
 use crate::open_error::OpenError;
 use crate::partition::PartitionTable;
+use crate::scrub::Scrubbing;
 use ombak_runtime::Periodic;
 use ombak_stats::Stats;
 use std::sync::Arc;
@@ -20,13 +21,16 @@ const SYNC_LOOK_MIN: Duration = Duration::from_millis(5);
 const SYNC_LOOK_MAX: Duration = Duration::from_secs(1);
 /// The interval of the reaper's rounds.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
+/// The interval at which scrubbing goes on.
+const SCRUB_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which consumers of changes go on.
 const FEED_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The threads that maintain the stores, remove tombstones and lead consumers of changes, until
-/// they are stopped or dropped.
+/// The threads that maintain and scrub the stores, remove tombstones and lead consumers of changes,
+/// until they are stopped or dropped.
 pub(super) struct Background {
     threads: Vec<Box<dyn Periodic>>,
+    scrubbing: Arc<Scrubbing>,
     is_stopping: Arc<AtomicBool>,
 }
 
@@ -35,6 +39,7 @@ impl Background {
         config: &KvConfig,
         partitions: &Arc<PartitionTable>,
         reaper: &Arc<Reaper>,
+        scrubbing: &Arc<Scrubbing>,
         stats: &Arc<Stats>,
     ) -> Result<Self, OpenError> {
         let (partitions, reaper, stats) = (partitions.clone(), reaper.clone(), stats.clone());
@@ -57,6 +62,10 @@ impl Background {
             let follow = move || feeds.round(&partitions, &stops);
             threads.push(start("ombak-feeds", FEED_INTERVAL, Box::new(follow))?);
         }
+        if scrubbing.is_enabled() {
+            let (scrubbing, stops) = (scrubbing.clone(), is_stopping.clone());
+            threads.push(start("ombak-scrub", SCRUB_INTERVAL, Box::new(move || scrubbing.work(&stops)))?);
+        }
         let stops = is_stopping.clone();
         let maintain = move || maintain(&partitions, clock.wall_clock().secs(), &stops);
         threads.push(start("ombak-maintain", config.maintain_interval, Box::new(maintain))?);
@@ -66,13 +75,14 @@ impl Background {
             stats.tick(clock.now());
         };
         threads.push(start("ombak-reaper", REAP_INTERVAL, Box::new(reap))?);
-        Ok(Self { threads, is_stopping })
+        Ok(Self { threads, scrubbing: scrubbing.clone(), is_stopping })
     }
 
     /// Ends the threads and waits for them.
     pub(super) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
         self.threads.iter().for_each(|thread| thread.stop());
+        self.scrubbing.save();
     }
 }
 

@@ -24,6 +24,7 @@ use crate::reaping::{DueVersions, Floors, ReapingState};
 use crate::replica::{
     ClassId, ConditionalClient, CoverageClient, NodeCounter, ReapingClient, ReplicaClient, Target, Viewer,
 };
+use crate::scrub::Scrubbing;
 use crate::slow::SlowLog;
 use crate::sums::SumsSetup;
 use crate::transfer::Transfers;
@@ -94,6 +95,8 @@ pub(crate) struct Engine {
     pub(super) answered: AnsweredRequests,
     /// Whether this node goes on after a pause.
     pub(crate) waking: Waking,
+    /// Reads what nobody asks for.
+    pub(crate) scrubbing: Arc<Scrubbing>,
     limiter: RequestLimiter,
     background: Background,
     pub(crate) identity: Identity,
@@ -148,7 +151,9 @@ impl Engine {
         let disk_pool = pool("ombak-io", config.io_threads, config.requests_max + partitions.ring_size())?;
         let large_request_pool = pool("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
         let fold_pool = FairPool::start(runtime, "ombak-fold", FOLD_THREADS, config.requests_max).map_err(no_thread)?;
-        let background = Background::start(&config, &partitions, &reaper, &stats)?;
+        let scrubbing = Arc::new(Scrubbing::open(&config, partitions.clone()));
+        stats.attach(scrubbing.clone());
+        let background = Background::start(&config, &partitions, &reaper, &scrubbing, &stats)?;
         let vtags = Vtags::new(random_u64(runtime)?);
         directory.remove_clean_mark();
         info!(node = config.node_name, boot = identity.boot, "node opened");
@@ -177,6 +182,7 @@ impl Engine {
             transfers,
             repair_answers: AnswersSlot::default(),
             forwarded_puts: ForwardedPuts::default(),
+            scrubbing,
             background,
             identity,
             directory,

@@ -16,6 +16,7 @@ mod node_view;
 mod partitions;
 mod put_in_cluster;
 mod queries;
+mod scrub;
 mod shares;
 mod slow;
 mod sums;

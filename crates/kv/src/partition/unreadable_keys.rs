@@ -16,6 +16,9 @@ const KEYS_MAX: usize = 10_000;
 /// The pause after the first failed repair, and the longest pause.
 const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// With many keys the longest pause is this long for each of them. Each repair reads a place of the
+/// disk again, and a store with many bad places within a minute fails as a whole.
+const RETRY_PER_KEY: Duration = Duration::from_secs(3);
 
 /// A partition and a storage key.
 pub type KeyPlace = (u32, Bytes);
@@ -33,6 +36,8 @@ pub struct UnreadableKeys {
     keys: Mutex<BTreeMap<KeyPlace, Waiting>>,
     /// How many keys were repaired since the start.
     repaired: AtomicU64,
+    /// The same, by the partition.
+    repaired_in: Mutex<BTreeMap<u32, u64>>,
 }
 
 impl UnreadableKeys {
@@ -78,20 +83,35 @@ impl UnreadableKeys {
     pub fn repaired(&self, place: &KeyPlace) {
         if self.keys.lock().remove(place).is_some() {
             self.repaired.fetch_add(1, Ordering::Relaxed);
+            *self.repaired_in.lock().entry(place.0).or_default() += 1;
         }
     }
 
     /// The repair has failed. It is tried again after a pause, which doubles.
     pub fn failed(&self, place: &KeyPlace, now: Instant) {
         let mut keys = self.keys.lock();
+        let pause_max = RETRY_MAX.max(RETRY_PER_KEY * u32::try_from(keys.len()).unwrap_or(u32::MAX));
         let Some(waiting) = keys.get_mut(place) else { return };
-        let pause = (RETRY_MIN * (1 << waiting.failures.min(16))).min(RETRY_MAX);
+        let pause = (RETRY_MIN * (1 << waiting.failures.min(16))).min(pause_max);
         (waiting.failures, waiting.not_before) = (waiting.failures.saturating_add(1), Some(now + pause));
     }
 
     /// How many keys wait.
     pub fn count(&self) -> usize {
         self.keys.lock().len()
+    }
+
+    /// The keys of a partition: how many wait, of how many of them the repair has failed, and how
+    /// many were repaired since the start.
+    pub(crate) fn counts_of(&self, partition: u32) -> (u64, u64, u64) {
+        let of_partition = (partition, Bytes::new())..(partition.saturating_add(1), Bytes::new());
+        let (mut waiting, mut failed) = (0, 0);
+        for (_, key) in self.keys.lock().range(of_partition) {
+            waiting += 1;
+            failed += u64::from(key.failures > 0);
+        }
+        let repaired = self.repaired_in.lock().get(&partition).copied().unwrap_or_default();
+        (waiting, failed, repaired)
     }
 
     /// How many keys were repaired since the start.
@@ -126,6 +146,21 @@ mod tests {
         assert_eq!(keys.due(now, 9), std::slice::from_ref(&place));
         keys.repaired(&place);
         assert_eq!((keys.count(), keys.repaired_count(), keys.due(now, 9)), (0, 1, Vec::new()));
+        keys.note(3, b"l");
+        keys.note(3, b"m");
+        keys.note(4, b"l");
+        keys.failed(&(3, Bytes::from_static(b"m")), now);
+        assert_eq!((keys.counts_of(3), keys.counts_of(4), keys.counts_of(5)), ((2, 1, 1), (1, 0, 0), (0, 0, 0)));
+    }
+
+    #[test]
+    fn many_keys_wait_longer() {
+        let (keys, now) = (UnreadableKeys::default(), Instant::now());
+        (0..100u32).for_each(|number| keys.note(0, &number.to_be_bytes()));
+        let place = (0, Bytes::copy_from_slice(&7u32.to_be_bytes()));
+        (0..12).for_each(|_| keys.failed(&place, now));
+        let is_due = |secs: u64| keys.due(now + Duration::from_secs(secs), 200).contains(&place);
+        assert!(!is_due(299) && is_due(300));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::cluster_args::{ClusterCommand, HandoffCommand};
 use super::debug::DebugArgs;
 use super::function_args::FunctionCommand;
 use super::riak_args::RiakCommand;
+use super::scrub::ScrubCommand;
 use super::top::TopArgs;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -229,6 +230,10 @@ pub enum AdminCommand {
         #[arg(long, value_name = "BYTES")]
         rate: Option<String>,
     },
+    /// Show and steer scrubbing: the node reads and checks what lies on its disks although nobody
+    /// asks for it.
+    #[command(subcommand)]
+    Scrub(ScrubCommand),
     /// Print all statistics.
     Status,
     /// Show what the node is busy with: rates, times, the hottest keys and buckets, and the largest

@@ -43,6 +43,7 @@ mod restored_keys;
 mod riak_args;
 mod riak_names;
 mod riak_stubs;
+mod scrub;
 mod services;
 mod stat;
 mod target;
@@ -160,6 +161,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Admin(AdminCommand::TransferLimit { limit, rate }) => {
             wait_for(cluster::transfer_limit(&limit, rate.as_deref(), &common, out))
         }
+        Command::Admin(AdminCommand::Scrub(command)) => wait_for(scrub::run(command, &common, out)),
         Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
         Command::Admin(AdminCommand::Top(args)) => wait_for(top::run(&args, &common, out)),
         Command::Admin(AdminCommand::Debug(args)) => wait_for(debug::run(&args, &common, out)),

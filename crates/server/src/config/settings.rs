@@ -12,7 +12,7 @@ use super::vain;
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_cluster::{Detection, Speaks};
-use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig, ReadRepairLimits, TransferConfig, WithoutMajority};
+use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig, ReadRepairLimits, ScrubConfig, TransferConfig, WithoutMajority};
 use ombak_tls::CertificateFiles;
 use ombak_types::PropMap;
 use serde_json::json;
@@ -67,6 +67,7 @@ pub struct Settings {
     pub detection: Detection,
     pub participates_in_coverage: bool,
     pub transfer: TransferConfig,
+    pub scrub: ScrubConfig,
     pub without_majority: WithoutMajority,
     pub speaks: Speaks,
     pub read_repair: ReadRepairLimits,
@@ -132,6 +133,11 @@ impl Settings {
                 foreign_bytes_max: from.bytes("handoff.hinted_bytes_max")?,
                 gives: from.flag("handoff.outbound")?,
                 takes: from.flag("handoff.inbound")?,
+            },
+            scrub: ScrubConfig {
+                is_enabled: from.flag("scrub.enabled")?,
+                interval: from.duration("scrub.interval")?,
+                bytes_per_second_max: from.bytes("scrub.bytes_per_second_max")?,
             },
             without_majority: match from.text("cluster.conditional_put_without_majority")?.as_str() {
                 "api_only" => WithoutMajority::ApiOnly,
@@ -314,6 +320,7 @@ mod tests {
         assert_eq!(s.jobs, JobSwitches::default());
         assert_eq!((s.transfer, s.without_majority), (TransferConfig::default(), WithoutMajority::Refuse));
         assert!(!s.read_repair.log);
+        assert_eq!(s.scrub, ScrubConfig { is_enabled: true, ..ScrubConfig::default() });
         let BackendSettings::Bitcask(disk) = s.backend else { panic!("bitcask is the default") };
         assert_eq!(disk.data_root, Path::new("./data/bitcask"));
         let journal = JournalConfig { disk_reserve_bytes: 64 << 20, ..JournalConfig::default() };
@@ -329,6 +336,7 @@ mod tests {
              cluster.job.riak_kv.list_keys = disabled\nlogger.level = warning\n\
              transfer_limit = 0\nhandoff.inbound = off\nhandoff.bytes_per_second = 5MB\n\
              handoff.hinted_bytes_max = 1GB\nread_repair_log = on\n\
+             scrub.enabled = off\nscrub.interval = 1w\nscrub.bytes_per_second_max = 0\n\
              cluster.conditional_put_without_majority = api_only\ncluster.speaks = previous",
         )
         .expect("valid");
@@ -343,6 +351,8 @@ mod tests {
             takes: false,
         };
         assert_eq!((s.transfer, s.without_majority, s.read_repair.log), (transfer, WithoutMajority::ApiOnly, true));
+        let week = Duration::from_secs(7 * 86_400);
+        assert_eq!(s.scrub, ScrubConfig { is_enabled: false, interval: week, bytes_per_second_max: 0 });
         assert_eq!((s.speaks, settings("").expect("defaults").speaks), (Speaks::Version1, Speaks::Everything));
         let expected = json!({"n_val": 5, "w": "all", "allow_mult": true, "dvv_enabled": true,
             "postcommit": [{"mod": "a", "fun": "b"}, {"mod": "c", "fun": "d"}]});

@@ -26,6 +26,7 @@ mod node;
 mod removed_node;
 mod riak_index_scenarios;
 mod riaks_commands;
+mod scrub;
 mod slow_requests;
 mod statistics;
 mod stop_while_starting;

@@ -18,7 +18,7 @@
 use crate::backend::{HeadTerms, LedgerStatus};
 use crate::error::StorageError;
 use crate::fold::{KeyRange, TermRange};
-use crate::journal::le_at;
+use crate::journal::{IndexDamage, IndexTables, le_at};
 use crate::ledger::{
     Change, Difference, KeyBounds, LedgerKey, ORDERED_UP_TO, Tree, TreeShared, TreeView, note, remove_dir, store_key,
     visit_differences, visit_terms,
@@ -179,6 +179,21 @@ impl OrderedIndexTree {
 
     pub(super) fn memory_bytes(&self) -> u64 {
         self.tree.memory_bytes() + self.tree.pinned_bytes()
+    }
+
+    /// Its tables on disk.
+    pub(super) fn tables(&self) -> IndexTables {
+        self.tree.tables()
+    }
+
+    /// Whether the list of its tables is damaged.
+    pub(super) fn check_list(&self) -> Result<Option<IndexDamage>, StorageError> {
+        self.tree.check_list()
+    }
+
+    /// Notes for the next start that it is damaged.
+    pub(super) fn note_damage_on_disk(&self, damage: &IndexDamage) {
+        self.tree.note_damage_on_disk(damage);
     }
 
     /// Sizes of the ordered index.

@@ -19,6 +19,8 @@ mod reserved;
 pub mod sim;
 mod slow;
 mod small_file;
+#[cfg(target_os = "linux")]
+mod uncached;
 
 pub use disk_reserve::{DISK_RESERVE_FILE, DiskReserve};
 pub use media::is_media_error;
@@ -147,6 +149,12 @@ pub trait FileLock: Send + Sync {}
 pub trait FileSystem: Send + Sync {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+
+    /// Opens a file for a reader that reads much and does not come back: where the system can do
+    /// so, the reads show what is on the disk, and leave the page cache to others.
+    fn open_uncached(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.open(path, OpenMode::Read)
+    }
 
     /// Renames a file or directory. An existing file of the new name is replaced atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;

@@ -68,7 +68,7 @@ impl File for RealFile {
 
 /// Reads with one system call. A range that is only partly cached counts as not cached.
 #[cfg(target_os = "linux")]
-fn read_cached(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(super) fn read_cached(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let wanted = buffer.len();
     let mut slices = [io::IoSliceMut::new(buffer)];
@@ -82,7 +82,7 @@ fn read_cached(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<us
 }
 
 #[cfg(not(target_os = "linux"))]
-fn read_cached(_file: &fs::File, _buffer: &mut [u8], _offset: u64) -> io::Result<usize> {
+pub(super) fn read_cached(_file: &fs::File, _buffer: &mut [u8], _offset: u64) -> io::Result<usize> {
     Err(io::ErrorKind::WouldBlock.into())
 }
 
@@ -96,6 +96,11 @@ impl FileSystem for RealFs {
             OpenMode::CreateNew => options.write(true).create_new(true),
         };
         Ok(Arc::new(RealFile(options.open(path)?)))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn open_uncached(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(super::uncached::UncachedFile::open(path)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -94,6 +94,10 @@ impl FileSystem for ReservedFs {
         Ok(Arc::new(ReservedFile { inner, reserve: self.reserve.clone() }))
     }
 
+    fn open_uncached(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.inner.open_uncached(path)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         paid(&self.reserve, 0, || self.inner.rename(from, to))
     }

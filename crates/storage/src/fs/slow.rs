@@ -87,6 +87,11 @@ impl FileSystem for SlowFs {
         Ok(Arc::new(SlowFile { inner, delay: self.delay.clone() }))
     }
 
+    fn open_uncached(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let inner = self.inner.open_uncached(path)?;
+        Ok(Arc::new(SlowFile { inner, delay: self.delay.clone() }))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.rename(from, to)
     }

@@ -11,7 +11,7 @@
 //!   feed (`feed`);
 //!
 //! and the code for syncs (one fsync for all waiting callers), recovery, merging under an I/O
-//! budget, and snapshots.
+//! budget, scrubbing, and snapshots.
 //!
 //! What it is not: the journal does not know where the current version of a key lies. That is the
 //! task of the [`KeyIndex`]: in memory for bitcask, an ordered ledger on disk for
@@ -47,6 +47,7 @@ mod policy;
 mod read;
 mod recovery;
 mod root;
+mod scrub;
 mod shared;
 mod small_file;
 mod snapshot;
@@ -69,8 +70,8 @@ pub(crate) use identity::Record as IdentityRecord;
 pub(crate) use identity::begin_restored as begin_restored_identity;
 pub(crate) use identity::{NAME as IDENTITY_NAME, identity_is_damaged, identity_path};
 pub(crate) use index::{
-    Compacted, Entry, HEAD_UNITS_MANY, IndexAnswer, IndexSizes, KeyIndex, Loaded, OrderedIndex, PersistentIndex,
-    Position, ReadHead, SweepCursor, Version,
+    Compacted, Entry, HEAD_UNITS_MANY, IndexAnswer, IndexDamage, IndexSizes, IndexTable, IndexTables, KeyIndex, Loaded,
+    OrderedIndex, PersistentIndex, Position, ReadHead, SweepCursor, Version,
 };
 pub(crate) use index_must_have_seen::NAME as INDEX_MUST_HAVE_SEEN_NAME;
 pub(crate) use lost_note::{LOST_NOTE as LOST_NAME, LostNote, missing_file, place_fingerprint};

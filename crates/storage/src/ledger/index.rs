@@ -9,17 +9,18 @@ use super::entry::{self, LedgerEntry};
 use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
 use super::opening::open_usable;
 use super::terms::{term_keys, visit_terms};
-use super::tree::{Change, Tree, TreeShared, TreeView};
+use super::tree::{Change, Tree, TreeFiles, TreeShared, TreeView};
 use crate::backend::{HeadTerms, LedgerStatus, ReadMode};
 use crate::error::StorageError;
 use crate::fold::{KeyRange, Scope, TermRange, WriteAttrs};
 use crate::journal::{
-    Compacted, Entry, IndexAnswer, IndexSizes, JournalConfig, KeyIndex, Loaded, OrderedIndex, Position, ReadHead,
-    SweepCursor, Version,
+    Compacted, Entry, IndexAnswer, IndexDamage, IndexSizes, IndexTables, JournalConfig, KeyIndex, Loaded, OrderedIndex,
+    Position, ReadHead, SweepCursor, Version,
 };
 use crate::seq::SeqSource;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
+use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -428,6 +429,27 @@ impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
 
     fn ledger_status(&self) -> Option<LedgerStatus> {
         Some(self.tree.status())
+    }
+
+    fn tables_on_disk(&self) -> IndexTables {
+        self.tree.tables()
+    }
+
+    fn check_tables_list(&self) -> Result<Option<IndexDamage>, StorageError> {
+        self.tree.check_list()
+    }
+
+    fn damaged_blocks(path: &Path) -> io::Result<Vec<IndexDamage>> {
+        TreeFiles::damaged_parts(path)
+    }
+
+    fn note_damage_on_disk(&self, damage: &IndexDamage) -> &'static str {
+        if HAS_VALUES {
+            return "the tree has the only copy of its values on this node: stop the node and run 'ombak admin backend \
+                    verify --repair'";
+        }
+        self.tree.note_damage_on_disk(damage);
+        "the next start builds the ledger anew from the journal"
     }
 
     fn view(&self, _seq: u64) -> Result<LedgerView, StorageError> {

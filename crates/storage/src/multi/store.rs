@@ -12,6 +12,7 @@ use crate::feed::{ChangesQuery, ChangesSince, CursorLost, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::receipt::{Appended, IndexedVersion};
+use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
 use crate::seq::SeqSource;
 use crate::unreadable::UnreadableObserver;
 use parking_lot::RwLock;
@@ -319,6 +320,29 @@ impl Backend for MultiStore {
 
     fn catch_up(&self) -> Result<(), StorageError> {
         self.all(|store| store.catch_up())
+    }
+
+    fn bytes_to_scrub(&self) -> u64 {
+        self.stores().map(|store| store.bytes_to_scrub()).sum()
+    }
+
+    /// One store after the other. A damaged version of a key that belongs to another store now
+    /// counts as obsolete.
+    fn scrub_step(&self, cursor: &ScrubCursor, limits: ScrubLimits<'_>) -> Result<ScrubStep, StorageError> {
+        let at = cursor.store as usize;
+        let Some((_, store)) = self.stores.get(at) else { return Ok(ScrubStep::nothing()) };
+        let mut step = store.scrub_step(&ScrubCursor { store: 0, ..*cursor }, limits)?;
+        step.next.store = cursor.store;
+        if step.is_round_over && at + 1 < self.stores.len() {
+            step.is_round_over = false;
+            step.next = ScrubCursor { store: cursor.store + 1, ..ScrubCursor::default() };
+        }
+        let found = &mut step.found;
+        let listed = found.versions.len();
+        found.versions.retain(|version| self.selector.select(&version.key).is_ok_and(|selected| selected == at));
+        let hidden = (listed - found.versions.len()) as u64;
+        (found.versions_count, found.obsolete) = (found.versions_count - hidden, found.obsolete + hidden);
+        Ok(step)
     }
 
     fn close(&self) -> Result<(), StorageError> {

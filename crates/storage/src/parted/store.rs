@@ -14,6 +14,7 @@ use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::receipt::{Appended, IndexedVersion};
+use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
 use crate::unreadable::UnreadableObserver;
 use bytes::{Bytes, BytesMut};
 use parking_lot::{Mutex, RwLock};
@@ -478,6 +479,21 @@ impl Backend for PartedStore {
 
     fn catch_up(&self) -> Result<(), StorageError> {
         self.inner.catch_up()
+    }
+
+    fn bytes_to_scrub(&self) -> u64 {
+        self.inner.bytes_to_scrub()
+    }
+
+    /// A damaged part is damage of the version to which it belongs.
+    fn scrub_step(&self, cursor: &ScrubCursor, limits: ScrubLimits<'_>) -> Result<ScrubStep, StorageError> {
+        let mut step = self.inner.scrub_step(cursor, limits)?;
+        for version in &mut step.found.versions {
+            if let Some((object, ..)) = split_part_key(&version.key) {
+                version.key = Bytes::copy_from_slice(object);
+            }
+        }
+        Ok(step)
     }
 
     fn close(&self) -> Result<(), StorageError> {

@@ -22,6 +22,7 @@ mod merge_guards;
 mod metamorphic;
 mod missing_parts;
 mod power_cut;
+mod scrub;
 mod seqs;
 mod sync_interval;
 mod upkeep;

@@ -637,6 +637,13 @@ impl Cluster {
         self.machines.lock()[node].fs.clone()
     }
 
+    /// Removes a file from the disk of a node that does not run.
+    pub fn remove_file(&self, node: usize, path: &Path) {
+        let disk = self.disk(node);
+        disk.remove_file(path).unwrap();
+        path.parent().into_iter().for_each(|dir| disk.sync_dir(dir).unwrap());
+    }
+
     /// Where the newest copy of a key is on the disk of a node, and the key in the store.
     fn place_of(&self, node: usize, bucket: &Bucket, key: &str) -> (PathBuf, usize, Vec<u8>) {
         let mut storage_key = Vec::new();

@@ -16,6 +16,7 @@ const RESOURCES: &[(&str, &str)] = &[
     ("/admin/v1/config", "running-config.json"),
     ("/admin/v1/vnodes", "vnodes.json"),
     ("/admin/v1/top", "top.json"),
+    ("/admin/v1/scrub", "scrub.json"),
     ("/admin/v1/backup", "backup.json"),
     ("/admin/v1/bucket-types", "bucket-types.json"),
     ("/admin/v1/functions", "functions.json"),

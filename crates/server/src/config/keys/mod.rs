@@ -15,6 +15,7 @@ mod leveled;
 mod node;
 mod objects;
 mod replication;
+mod scrubbing;
 mod storage;
 
 use super::KeySpec;
@@ -32,6 +33,7 @@ pub fn all() -> impl Iterator<Item = &'static KeySpec> {
         bitcask::KEYS,
         leveled::KEYS,
         leveldb::KEYS,
+        scrubbing::KEYS,
         cluster::KEYS,
         features::KEYS,
         replication::KEYS,

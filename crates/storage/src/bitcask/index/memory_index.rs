@@ -9,15 +9,17 @@ use crate::error::{StorageError, io_error};
 use crate::fold::{KeyRange, Scope, TermRange};
 use crate::fs::{FileSystem, RealFs};
 use crate::journal::{
-    Compacted, Entry, IndexAnswer, IndexSizes, KeyIndex, Loaded, OrderedIndex, Position, ReadHead, SweepCursor, Version,
+    Compacted, Entry, IndexAnswer, IndexDamage, IndexSizes, IndexTables, KeyIndex, Loaded, OrderedIndex, Position,
+    ReadHead, SweepCursor, Version,
 };
 use crate::key_hash::KeyHashRange;
-use crate::ledger::{TreeView, remove_dir};
+use crate::ledger::{TreeFiles, TreeView, remove_dir};
 use crate::limits::SEQ_MAX;
 use crate::seq::SeqSource;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -347,6 +349,29 @@ impl KeyIndex for MemoryIndex {
 
     fn ledger_status(&self) -> Option<LedgerStatus> {
         self.order.read().as_ref().map(|order| order.status())
+    }
+
+    fn tables_on_disk(&self) -> IndexTables {
+        let order = self.order.read().clone();
+        order.map_or_else(|| IndexTables { tables: Vec::new(), _pin: Box::new(()) }, |order| order.tables())
+    }
+
+    fn check_tables_list(&self) -> Result<Option<IndexDamage>, StorageError> {
+        let order = self.order.read().clone();
+        order.map_or(Ok(None), |order| order.check_list())
+    }
+
+    fn damaged_blocks(path: &Path) -> io::Result<Vec<IndexDamage>> {
+        TreeFiles::damaged_parts(path)
+    }
+
+    /// The index in memory has everything, so the ordered index is built anew at once.
+    fn note_damage_on_disk(&self, damage: &IndexDamage) -> &'static str {
+        if let Some(order) = self.order.read().clone() {
+            order.note_damage_on_disk(damage);
+        }
+        self.discard_ordered_index();
+        "the ordered index is built anew when it is needed"
     }
 
     fn view(&self, seq: u64) -> Result<MemoryView, StorageError> {

@@ -63,7 +63,8 @@ impl<P: JournalPolicy> Core<P> {
         self.purge_replaced(&mut background.merges)?;
         self.sync_new_file()?;
         self.renew_inventory_if_due();
-        if P::wants_checkpoint(self, &mut background.log_room, now_secs) {
+        let wants_checkpoint = P::wants_checkpoint(self, &mut background.log_room, now_secs);
+        if self.scrub.take_wanted_checkpoint() || wants_checkpoint {
             self.settle_and_checkpoint(&mut background)?;
         }
         self.do_index_work()?;

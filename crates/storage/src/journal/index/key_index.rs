@@ -1,11 +1,14 @@
 //! What the journal needs from every index.
 
 use super::entry::{Compacted, Entry, IndexAnswer, IndexSizes, Loaded, Position, SweepCursor, Version};
+use super::tables::{IndexDamage, IndexTables};
 use crate::backend::{LedgerStatus, ReadMode};
 use crate::error::StorageError;
 use crate::fold::Scope;
 use crate::seq::SeqSource;
 use bytes::Bytes;
+use std::io;
+use std::path::Path;
 
 /// An index that knows, for each key, where its current version lies.
 pub(crate) trait KeyIndex: Send + Sync + 'static {
@@ -84,6 +87,18 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
 
     /// Sizes of the index on disk; none if it has no files there.
     fn ledger_status(&self) -> Option<LedgerStatus>;
+
+    /// The tables that the index has on disk now; none without files there.
+    fn tables_on_disk(&self) -> IndexTables;
+
+    /// Whether the list of its tables on disk is damaged.
+    fn check_tables_list(&self) -> Result<Option<IndexDamage>, StorageError>;
+
+    /// The damaged parts of a table that does not match its checksum.
+    fn damaged_blocks(path: &Path) -> io::Result<Vec<IndexDamage>>;
+
+    /// Notes damage that was found on disk. Returns what becomes of it, in words.
+    fn note_damage_on_disk(&self, damage: &IndexDamage) -> &'static str;
 
     /// Begins a snapshot of everything up to `seq`. The writer's lock is held.
     fn view(&self, seq: u64) -> Result<Self::View, StorageError>;

@@ -12,6 +12,7 @@ mod entry;
 mod key_index;
 mod ordered_index;
 mod persistent_index;
+mod tables;
 
 pub(super) use entry::head_units;
 pub(crate) use entry::{
@@ -20,3 +21,4 @@ pub(crate) use entry::{
 pub(crate) use key_index::KeyIndex;
 pub(crate) use ordered_index::{OrderedIndex, ReadHead};
 pub(crate) use persistent_index::PersistentIndex;
+pub(crate) use tables::{IndexDamage, IndexTable, IndexTables};

@@ -14,6 +14,7 @@ use crate::journal::feed::Retention;
 use crate::journal::identity::IdentityFile;
 use crate::journal::inventory_keeper::InventoryKeeper;
 use crate::journal::policy::JournalPolicy;
+use crate::journal::scrub::ScrubState;
 use crate::journal::shared::Shared;
 use crate::journal::snapshot::SnapshotTickets;
 use crate::journal::status::StoreCounters;
@@ -55,6 +56,7 @@ pub(crate) struct Core<P: JournalPolicy> {
     /// The storage tombstones that consumers of the change feed need.
     pub(in crate::journal) retention: Retention,
     pub(in crate::journal) unreadable: UnreadableNotifier,
+    pub(in crate::journal) scrub: ScrubState,
     /// Lost ranges that no open data file counts: the name of their file is lost too, or the file
     /// cannot be read at all.
     pub(in crate::journal) lost_ranges: AtomicU64,
@@ -71,7 +73,7 @@ pub(crate) struct Core<P: JournalPolicy> {
     pub(super) has_expiring: AtomicBool,
     pub(super) is_poisoned: AtomicBool,
     pub(in crate::journal) poison: Mutex<Option<String>>,
-    pub(super) synced_seq: AtomicU64,
+    pub(in crate::journal) synced_seq: AtomicU64,
     pub(super) sync_leader: Mutex<bool>,
     pub(super) sync_done: Condvar,
 }
@@ -115,6 +117,7 @@ impl<P: JournalPolicy> Core<P> {
             removals: RemovalLog::default(),
             retention: found.retention,
             unreadable: UnreadableNotifier::default(),
+            scrub: ScrubState::default(),
             lost_ranges: AtomicU64::new(found.lost_ranges),
             torn_bytes: found.torn_bytes,
             now_secs,

@@ -26,6 +26,7 @@ use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Expired, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::receipt::Appended;
+use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
 use crate::unreadable::UnreadableObserver;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -194,6 +195,14 @@ impl<P: JournalPolicy> Backend for Store<P> {
 
     fn catch_up(&self) -> Result<(), StorageError> {
         self.core.catch_up()
+    }
+
+    fn bytes_to_scrub(&self) -> u64 {
+        self.core.bytes_to_scrub()
+    }
+
+    fn scrub_step(&self, cursor: &ScrubCursor, limits: ScrubLimits<'_>) -> Result<ScrubStep, StorageError> {
+        self.core.scrub_step(cursor, limits)
     }
 
     fn close(&self) -> Result<(), StorageError> {

@@ -7,6 +7,7 @@
 //! What it is not: it writes nothing, and does not know what keys and values mean.
 
 use super::format::{CURRENT_BYTES, TableFile, damaged_blocks, decode_current, decode_list, has_contents};
+use crate::journal::IndexDamage;
 use bytes::Bytes;
 use lsm_tree::table::Scanner;
 use lsm_tree::{Cache, Checksum, CompressionType, InternalValue, Table};
@@ -31,6 +32,12 @@ pub(crate) struct TreeDamage {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) what: &'static str,
+}
+
+impl From<TreeDamage> for IndexDamage {
+    fn from(TreeDamage { file, offset, length, what }: TreeDamage) -> Self {
+        Self { file, offset, length, what }
+    }
 }
 
 /// The tables that belong to a tree.
@@ -120,6 +127,11 @@ impl TreeFiles {
             }
         }
         Ok(damage)
+    }
+
+    /// The damaged parts of a table that does not match its checksum.
+    pub(crate) fn damaged_parts(path: &Path) -> io::Result<Vec<IndexDamage>> {
+        Ok(damaged_blocks(path)?.into_iter().map(IndexDamage::from).collect())
     }
 
     /// Whether the library can open every table, with the filters and indexes that it reads for

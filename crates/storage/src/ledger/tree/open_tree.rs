@@ -13,7 +13,7 @@ use crate::backend::LedgerStatus;
 use crate::backup::CutContent;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, RealFs, is_media_error, read_file};
-use crate::journal::Compacted;
+use crate::journal::{Compacted, IndexDamage, IndexTable, IndexTables};
 use bytes::Bytes;
 use lsm_tree::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
@@ -34,6 +34,9 @@ pub(in crate::ledger) const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Longer than any list of tables.
 const LIST_BYTES_MAX: u64 = 1 << 30;
+
+/// How often the list of tables is read until its damage counts.
+const LIST_READS: usize = 3;
 
 /// The number of tables in the first level at which they are merged into the next level.
 const FIRST_LEVEL_TABLES: u8 = 4;
@@ -357,6 +360,39 @@ impl Tree {
         Ok((files, Box::new(version)))
     }
 
+    /// The tables of the tree's current version, for scrubbing.
+    pub(crate) fn tables(&self) -> IndexTables {
+        let version = self.tree.current_version();
+        let table = |found: &Table| IndexTable {
+            number: found.id(),
+            path: self.dir.join(TABLES_DIR).join(found.id().to_string()),
+            checksum: found.checksum().into_u128(),
+        };
+        let mut tables: Vec<IndexTable> = version.iter_tables().map(table).collect();
+        tables.sort_by_key(|table| table.number);
+        IndexTables { tables, _pin: Box::new(version) }
+    }
+
+    /// Reads the list of tables on disk. A flush may replace it meanwhile, so damage counts only if
+    /// it is found again and again.
+    pub(crate) fn check_list(&self) -> Result<Option<IndexDamage>, StorageError> {
+        let mut found = None;
+        for _ in 0..LIST_READS {
+            match TreeFiles::read(&self.dir).map_err(|source| io_error("read", &self.dir, source)) {
+                Ok(Ok(_)) => return Ok(None),
+                Ok(Err(damage)) => found = Some(IndexDamage::from(damage)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Notes for the next start that the tree is damaged. Compactions go on: one that reads the
+    /// damage ends.
+    pub(crate) fn note_damage_on_disk(&self, damage: &IndexDamage) {
+        self.write_damage_note(&format!("{} at {}: {}", damage.file.display(), damage.offset, damage.what));
+    }
+
     /// Removes everything.
     pub(crate) fn clear(&self) -> Result<(), StorageError> {
         self.tree.clear().map_err(|error| self.failed("remove", error))
@@ -374,6 +410,10 @@ impl Tree {
             return;
         }
         tracing::error!(dir = %self.dir.display(), what, "damaged");
+        self.write_damage_note(what);
+    }
+
+    fn write_damage_note(&self, what: &str) {
         let path = self.dir.join(DAMAGE_FILE);
         let note = || {
             let mut file = fs::File::create(&path)?;
