@@ -98,12 +98,13 @@ class Op:
         s.begun, s.root = 0, None   # root: of a tombstone that was written anew, the number of the first one
 
 class World:
+    node = Node
     def __init__(w, seed, rule, steps):
         w.R, w.rule, w.steps = random.Random(seed), rule, steps
         w.R2 = random.Random(seed + 1)  # decides about wiped disks and versions from elsewhere
         R = w.R
         w.now = w.serial = 0
-        w.N = [Node(i) for i in range(5)]
+        w.N = [w.node(i) for i in range(5)]
         w.n = R.choice((3, 3, 3, 2))
         w.mode = R.choice(('siblings', 'siblings', 'newest', 'lww'))
         w.conn = [[0] * 5 for _ in range(5)]
@@ -120,6 +121,13 @@ class World:
         w.stat = dict.fromkeys(('removals', 'refused'), 0)
     def say(w, *a): w.log.append(' '.join(str(x) for x in a))
     def prim(w, x): return x.i < w.n
+    # --- what exchange.py adds ---
+    def heard(w, d, src, more): pass
+    def answer(w, d, src, kind, data): raise ValueError(kind)
+    def order(w, t): return t.o, t.birth_serial
+    def healed(w): pass
+    def more(w): pass
+    def last_resort(w, x): w.get(x)
     # --- objects ---
     def tombs(w, o): return o is not None and all(w.ops[number(v)].tomb for v in o[1].values())
     def timed(w, o): return w.rule['untimed'] and any(v >= 0 for v in o[1].values())
@@ -175,7 +183,8 @@ class World:
         src, dst, _, birth, kind, task, data, cap, _ = m
         d = w.N[dst]
         if kind == 'reply':
-            status, answer, counter = data
+            status, answer, counter = data[:3]
+            w.heard(d, src, data[3:])
             known = d.known.get(src)
             if known is None or counter > known: d.known[src] = counter
             t = d.tasks.get(task)
@@ -194,6 +203,7 @@ class World:
         elif kind == 'vote': status, answer = w.vote(d, data)
         elif kind == 'ask': status = w.clean(d, birth, data)
         elif kind == 'remove': w.remove(d, data); return
+        else: status, answer = w.answer(d, src, kind, data)
         w.send(dst, src, 'reply', task, (status, answer, (d.boot, d.R)))
     def accept(w, d, o, birth, cap, where):     # the only way for a copy into a store
         if w.rule['age'] and w.now - birth > w.rule['age']: return 'old'
@@ -423,9 +433,9 @@ class World:
             t.phase = 3
             w.say(NAMES[t.node.i], 'has all answers and sends the removal')
             to = list(range(w.n)); w.R.shuffle(to)
-            for i in to: w.queue(t, i, 'remove', (t.o, t.birth_serial))
+            for i in to: w.queue(t, i, 'remove', w.order(t))
     def remove(w, d, data):
-        o, begun = data
+        o, begun = data[:2]
         c = o[0]
         if not d.obj or not w.tombs(d.obj) and w.rule['still_exact']: return
         if w.rule['still_exact'] and d.obj != o: return
@@ -529,6 +539,7 @@ class World:
             actions = order
         for action in actions:
             w.now += 1
+            w.more()
             if w.R2.random() < w.wipes: w.wipe(w.N[w.R2.randrange(w.n)])
             x = R.choice(w.N)
             if action == 'burst': w.burst(R.choice((1, 3, 8, 20, 40)))
@@ -559,6 +570,7 @@ class World:
         w.say('all faults end')
         w.cut.clear()
         for x in w.N: x.up, x.paused = True, False
+        w.healed()
         bad = None
         for turn in range(60):
             w.burst(400, lazy)
@@ -575,7 +587,7 @@ class World:
             if not bad and not any(x.tasks for x in w.N): break
             for x in w.N: w.settle(x)
             # One read repairs what no mark knows: a tombstone that a value met after its removal elsewhere.
-            if turn % 4 == 3: w.get(w.N[w.R.randrange(w.n)])
+            if turn % 4 == 3: w.last_resort(w.N[w.R.randrange(w.n)])
             elif turn % 4 == 1: w.reap(w.N[w.R.randrange(w.n)])
         return w.check(bad) if lazy else bad
     def check(w, bad):
@@ -643,8 +655,8 @@ SCRIPTS = dict(
 # The same for a rule that removes in its first round.
 SCRIPTS.update({name + ' at once': SCRIPTS[name].replace('reap A, all, close A, hold', 'hold') for name in ('wiped', 'imported')})
 
-def script(rule, text):
-    w = World(0, rule, 0)
+def script(rule, text, make=World):
+    w = make(0, rule, 0)
     w.n, w.mode, w.lazy, w.lazy_removal, w.doubt, w.syncs, w.foreign, w.wipes = 3, 'siblings', 0, 0, 0, 0, 0, 0
     for x in w.N: x.skew = 0
     for line in text.split(','):
