@@ -403,6 +403,11 @@ impl Object {
         !self.clock.is_empty() && self.siblings.iter().any(is_timed)
     }
 
+    /// Whether a tombstone has lost its time, or never had one.
+    pub fn has_timeless_tombstone(&self) -> bool {
+        self.siblings.iter().any(|s| s.meta.deleted && s.meta.last_modified.is_none())
+    }
+
     /// Takes the time from each tombstone, so that it is older than every value. A removal that
     /// misses a replica may leave only such tombstones behind (docs/design/replication.md §6).
     pub fn take_times_of_tombstones(&mut self) {

@@ -462,8 +462,9 @@ fn written_by(n: usize, mut sibling: Sibling, secs: u64) -> Object {
 fn a_tombstone_without_its_time_is_older_than_every_value() {
     let (value, deleted) = (written_by(0, value(1), 5), written_by(1, Sibling::tombstone(), 9));
     let mut timeless = deleted.clone();
-    assert!(timeless.has_timed_tombstone());
+    assert!(timeless.has_timed_tombstone() && !timeless.has_timeless_tombstone());
     timeless.take_times_of_tombstones();
+    assert!(timeless.has_timeless_tombstone() && !value.has_timeless_tombstone());
     assert!(!timeless.has_timed_tombstone() && timeless.digest() != deleted.digest());
     for (tombstone, is_hidden) in [(deleted, true), (timeless, false)] {
         let both = merged(&value, &tombstone);

@@ -2,8 +2,9 @@
 
 use crate::replicas::cluster::{Cluster, bucket, count};
 use crate::replicas::work::Work;
+use bytes::Bytes;
 use ombak_kv::hooks::ReapingGate;
-use ombak_kv::replica::{ReapingClient, RemoveRequest, Round};
+use ombak_kv::replica::{ReapingClient, RemoveRequest, ReplicaClient, ReplicaStore, Round, StoreOutcome};
 use ombak_kv::{DeleteMode, GetOptions, GetReply, PutOptions, is_tombstone};
 use ombak_runtime::OtherClocks;
 use ombak_types::time::UnixMicros;
@@ -170,6 +171,27 @@ async fn a_copy_that_was_read_before_the_removal_is_refused_after_it() {
     let again = ombak_kv::replica::ReplicaStore { noted: Some(said.counter), ..old };
     let said = ombak_kv::replica::ReplicaClient::store(&replica, again).await.unwrap();
     assert!(matches!(said.outcome, ombak_kv::replica::StoreOutcome::Stored { .. }));
+}
+
+/// History 13 of §6: a primary misses the order that takes the time of a tombstone, and gets the
+/// tombstone without its time as a copy. A write that was read before that comes after it.
+#[tokio::test]
+async fn a_copy_without_its_time_raises_the_fence_that_its_receiver_missed() {
+    let cluster = Cluster::configured(3, without_siblings);
+    cluster.put(0, "k", "v", PutOptions { w: count(3), ..PutOptions::default() }).await.unwrap();
+    let late = cluster.copy_of(0, "k", cluster.nodes[1].counter());
+    let mut clock = VectorClock::new();
+    clock.increment(&Actor::new(b"elsewhere"), UnixMicros(7_000_000));
+    let mut tombstone = Object { clock, siblings: vec![Sibling::tombstone()] };
+    tombstone.take_times_of_tombstones();
+    let mut head = Vec::new();
+    ombak_types::stored_object::encode_head(&tombstone, &mut head);
+    let copy = ReplicaStore { head: head.into(), body: Bytes::new(), ..late.clone() };
+    let replica = cluster.nodes[1].local_replica();
+    let said = replica.store(copy).await.unwrap();
+    assert!(matches!(said.outcome, StoreOutcome::Stored { .. }));
+    let said = replica.store(late).await.unwrap();
+    assert_eq!(said.outcome, StoreOutcome::Fenced);
 }
 
 fn without_siblings(config: &mut ombak_kv::KvConfig) {
