@@ -47,7 +47,19 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-runtime",
         ],
     ),
-    ("ombak-repair", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-runtime", "ombak-kv"]),
+    (
+        "ombak-repair",
+        &[
+            "ombak-fixtures",
+            "ombak-types",
+            "ombak-ring",
+            "ombak-storage",
+            "ombak-node-files",
+            "ombak-stats",
+            "ombak-runtime",
+            "ombak-kv",
+        ],
+    ),
     (
         "ombak-jobs",
         &[

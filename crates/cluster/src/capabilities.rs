@@ -48,6 +48,8 @@ pub enum Speaks {
     /// All that this program knows.
     #[default]
     Everything,
+    /// That, and services that are being tried out. Nodes have them in tests only.
+    WithTrials,
 }
 
 /// The capabilities of a node: one for each service, such as `coverage.1`, those of the coverage
@@ -57,7 +59,7 @@ pub enum Speaks {
 pub fn capabilities(speaks: Speaks) -> BTreeSet<String> {
     let services = registry::services(speaks).map(|service| service.capability);
     let later = FEATURES.iter().copied().chain(CoverageQuestion::capabilities());
-    let later = later.filter(|_| speaks == Speaks::Everything);
+    let later = later.filter(|_| speaks != Speaks::Version1);
     services.chain(later).map(str::to_owned).collect()
 }
 
@@ -71,8 +73,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_tried_out_is_said_by_those_who_try_it() {
+        let trials = ["exchange.1"].map(str::to_owned).into();
+        assert_eq!(&capabilities(Speaks::WithTrials) - &capabilities(Speaks::Everything), trials);
+    }
+
+    #[test]
     fn every_capability_fits_into_a_handshake() {
-        let capabilities = capabilities(Speaks::Everything);
+        let capabilities = capabilities(Speaks::WithTrials);
         assert!(capabilities.len() <= CAPABILITIES_MAX);
         assert!(capabilities.iter().all(|name| name.len() <= CAPABILITY_BYTES_MAX));
     }

@@ -23,6 +23,7 @@
 mod capabilities;
 mod coverage;
 mod deliberate_faults;
+mod exchange;
 mod failure_detection;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -127,6 +127,23 @@ pub enum BrokenRule {
     /// 14: a replica keeps only the newest of concurrent values, as if it were a coordinator of a
     /// bucket without siblings.
     ReplicasKeepSiblings,
+    /// An exchange pushes at once only what is above all marks (docs/design/anti-entropy.md §5).
+    MarksDecideWhatIsPushed,
+    /// An exchange drops a version only if all other primaries have answered.
+    DropsWaitForAllPrimaries,
+    /// An exchange drops a version only if all other primaries lack it, not only the one of the
+    /// exchange.
+    DropsNeedAllPrimaries,
+    /// A mark advances only to what the other primary has on its disk.
+    MarksFollowSyncs,
+    /// A mark advances only if everything was proved.
+    MarksNeedProof,
+    /// A mark holds only while the other primary has the token that it names.
+    MarksNameTokens,
+    /// A store that may lack something, or was set back, begins no exchange.
+    DoubtfulStoresOnlyReceive,
+    /// An exchange looks twice before a difference counts.
+    DifferencesAreSeenTwice,
 }
 
 #[cfg(any(test, feature = "deliberate-faults"))]

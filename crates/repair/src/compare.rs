@@ -140,7 +140,7 @@ pub(crate) fn summarize(host: &dyn RepairHost, summarize: &Summarize, waited: &W
 }
 
 /// A number for one version, such that sums of them tell sets of versions apart.
-fn mix(hash: u64, entry: &FoldEntry) -> u64 {
+pub(crate) fn mix(hash: u64, entry: &FoldEntry) -> u64 {
     let mixed = (hash ^ entry.digest.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ entry.digest
 }

@@ -1,5 +1,5 @@
 //! Brings copies back to where they belong, and removes what nobody needs any more
-//! (docs/design/replication.md §1, 2, 4, 6).
+//! (docs/design/replication.md §1, 2, 4, 5, 6).
 //!
 //! What it is: one queue of work for everything that must be pushed to other nodes and proved
 //! there, and the answers to other nodes that do the same. It is built over an engine that it knows
@@ -12,6 +12,8 @@
 //!     |            |             fold ---> send ---> TransferClient of another node
 //!     |            v
 //!     |          rounds -------------------------> ReapingClient of all members
+//!     |
+//!     |----> exchange ---------------------------> ExchangeClient of another primary
 //!     v
 //!   Answers  <---- RepairAnswers <---- LocalReplica of the engine <---- another node
 //! ```
@@ -21,7 +23,8 @@
 //! operator give it up. `take_back` finds what restored stores hold that other replicas have, too.
 //! `prove` brings classes to their new nodes while the ring changes. `worker` does the work beside
 //! the requests, and `kinds` lists what kinds of work there are. `compare` answers the questions of
-//! other nodes. `rounds` removes tombstones and expired versions.
+//! other nodes. `rounds` removes tombstones and expired versions. `exchange` finds differences
+//! between primaries that nobody reads; it is off unless somebody starts it.
 //!
 //! What it is not: it decides nothing about quorums. What is known of copies, and what requests
 //! note about them, is in the engine (`kv/src/transfer` and `kv/src/reaping`). It reaches other
@@ -46,6 +49,7 @@
 mod answers;
 mod compare;
 mod counts;
+mod exchange;
 mod feed_look;
 mod figures;
 mod fill;
@@ -70,6 +74,11 @@ mod unreadable_repair;
 mod work;
 mod worker;
 
+pub use exchange::{
+    ClassExchanges, DroppedCopy, ExchangeAnswer, ExchangeClient, ExchangeConfig, ExchangeFigures, ExchangePart,
+    ExchangePeers, ExchangeQuestion, GROUPS, KeyHeld, KeysAnswer, KeysQuestion, LIST_MIXES_MAX, ListQuestion,
+    MarkQuestion, RANGES, RANGES_IN_GROUP, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing,
+};
 pub use figures::Settled;
 pub use key_choice::KeyChoice;
 pub use progress::{Transfer, TransferKind};

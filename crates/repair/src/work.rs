@@ -6,6 +6,7 @@
 //! [`Transfers`]: ombak_kv::repair_host::Transfers
 
 use crate::Host;
+use crate::exchange::Exchanges;
 use crate::orders::{Comparisons, Orders};
 use crate::progress::Progress;
 use crate::throttle::Throttle;
@@ -15,8 +16,8 @@ use ombak_runtime::Runtime;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// The state of the work of one node. It knows no engine: whoever calls names the host.
@@ -38,6 +39,8 @@ pub(crate) struct Work {
     pub(crate) refused_for_space_at: Mutex<Option<Instant>>,
     pub(crate) is_working: AtomicBool,
     pub(crate) is_reaping: AtomicBool,
+    /// The exchanges of this node, if they were started.
+    pub(crate) exchanges: OnceLock<Arc<Exchanges>>,
 }
 
 impl Work {
@@ -57,6 +60,7 @@ impl Work {
             refused_for_space_at: Mutex::default(),
             is_working: AtomicBool::new(false),
             is_reaping: AtomicBool::new(false),
+            exchanges: OnceLock::new(),
         }
     }
 

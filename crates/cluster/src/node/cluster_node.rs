@@ -2,7 +2,8 @@
 
 use super::parts::NodeParts;
 use super::start_error::StartError;
-use crate::capabilities::capabilities;
+use crate::capabilities::{Speaks, capabilities};
+use crate::exchange;
 use crate::failure_detection::{self, FailureDetectorSlot};
 use crate::peer_table::{ClusterPeers, Member};
 use crate::replica::{Caller, ReplicaCounters, ReplicaService};
@@ -128,6 +129,9 @@ impl ClusterNode {
             counters: counters.clone(),
             failure_detector: failure_detector.load_full(),
         });
+        if parts.speaks == Speaks::WithTrials {
+            exchange::start(&repair, &kv, &peers);
+        }
         repair.start();
         let is_unwatched = Arc::new(AtomicBool::new(false));
         if failure_detector.load().is_some() {

@@ -121,6 +121,11 @@ impl ClusterPeers {
         self.replace_table(&state);
     }
 
+    /// The way to other nodes, while there is one.
+    pub(crate) fn caller(&self) -> Option<Arc<Caller>> {
+        self.state.lock().caller.clone()
+    }
+
     fn replace_table(&self, state: &State) {
         let clients = |node| -> (Arc<dyn ReplicaClient>, Arc<dyn TransferClient>) {
             match &state.caller {

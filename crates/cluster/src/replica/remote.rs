@@ -86,7 +86,7 @@ impl RemoteReplica {
     }
 
     /// Sends a request that nobody waits for, over the connection for transfers.
-    pub(super) fn ask_in_bulk<T: Send + 'static>(
+    pub(crate) fn ask_in_bulk<T: Send + 'static>(
         &self,
         service: u16,
         body: Body,

@@ -7,7 +7,7 @@ use super::message_kind::MessageKind;
 use super::node_service::{NodeService, Opened, Server, Since};
 use crate::capabilities::{FEATURES, Speaks};
 use crate::member::MemberContext;
-use crate::{coverage, failure_detection, jobs, member, metadata, replica, waking};
+use crate::{coverage, exchange, failure_detection, jobs, member, metadata, replica, waking};
 use ombak_peer::Services;
 use ombak_peer::connection::TwoServices;
 use ombak_types::{are_distinct_numbers, are_distinct_texts, place_of_text};
@@ -27,6 +27,7 @@ const SERVICES: &[NodeService] = &[
     replica::PROMISE,
     jobs::PARTS,
     waking::HOLDINGS,
+    exchange::EXCHANGES,
 ];
 
 const _: () = check::<{ SERVICES.len() }>(SERVICES, FEATURES);
@@ -73,7 +74,11 @@ const fn message_count(services: &[NodeService]) -> usize {
 
 /// The services of a node that speaks this.
 pub(crate) fn services(speaks: Speaks) -> impl Iterator<Item = &'static NodeService> {
-    SERVICES.iter().filter(move |service| speaks == Speaks::Everything || service.since == Since::Version1)
+    SERVICES.iter().filter(move |service| match service.since {
+        Since::Version1 => true,
+        Since::Later => speaks != Speaks::Version1,
+        Since::Trial => speaks == Speaks::WithTrials,
+    })
 }
 
 /// All kinds of messages of all services.
@@ -143,6 +148,7 @@ mod tests {
             (11, "promise.1"),
             (12, "mapreduce.1"),
             (13, "holdings.1"),
+            (14, "exchange.1"),
         ];
         assert_eq!(known, expected);
     }

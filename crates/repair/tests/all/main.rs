@@ -5,6 +5,7 @@
 
 mod copies_age;
 mod engines;
+mod exchanges;
 mod media_errors;
 mod placements;
 mod replicas;

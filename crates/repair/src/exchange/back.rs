@@ -1,0 +1,103 @@
+//! The way back: what this node holds and another one lacks, as the other one's lists have shown.
+//! This node brings it at once, and needs no lists of its own for it.
+
+use super::lists::Item;
+use super::pairs::Pair;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+
+/// Maximum number of versions that are remembered for one pair. This node's own exchange finds what
+/// is left out.
+const ITEMS_MAX: usize = 10_000;
+/// Maximum number of pairs for which versions are remembered.
+const PAIRS_MAX: usize = 1_024;
+
+/// A version of this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KeyedItem {
+    pub(super) item: Item,
+    pub(super) key: Bytes,
+    pub(super) digest: u64,
+}
+
+#[derive(Default)]
+struct Remembered {
+    /// What the store had when the other node's exchange began. What came later may be on its way
+    /// there.
+    seen_seq: u64,
+    items: Vec<KeyedItem>,
+}
+
+/// What is to be brought back, by pairs.
+#[derive(Default)]
+pub(super) struct WaysBack(Mutex<BTreeMap<Pair, Remembered>>);
+
+impl WaysBack {
+    /// Another node begins an exchange, when this node's store is at a seq.
+    pub(super) fn begin(&self, pair: Pair, seen_seq: u64) {
+        let mut all = self.0.lock();
+        if all.len() < PAIRS_MAX || all.contains_key(&pair) {
+            all.insert(pair, Remembered { seen_seq, items: Vec::new() });
+        }
+    }
+
+    /// The seq of this node's store when the exchange of the other node began; none if that is not
+    /// known, and nothing can be brought back.
+    pub(super) fn seen_seq(&self, pair: Pair) -> Option<u64> {
+        self.0.lock().get(&pair).map(|remembered| remembered.seen_seq)
+    }
+
+    /// Remembers what the other node lacks.
+    pub(super) fn add(&self, pair: Pair, items: Vec<KeyedItem>) {
+        if let Some(remembered) = self.0.lock().get_mut(&pair) {
+            let room = ITEMS_MAX.saturating_sub(remembered.items.len());
+            remembered.items.extend(items.into_iter().take(room));
+        }
+    }
+
+    /// The pairs for which there is something to bring.
+    pub(super) fn open(&self) -> Vec<Pair> {
+        let all = self.0.lock();
+        all.iter().filter(|(_, remembered)| !remembered.items.is_empty()).map(|(pair, _)| *pair).collect()
+    }
+
+    /// Takes what is to be brought for a pair.
+    pub(super) fn take(&self, pair: Pair) -> Vec<KeyedItem> {
+        self.0.lock().remove(&pair).map(|remembered| remembered.items).unwrap_or_default()
+    }
+
+    /// Forgets what belongs to pairs that are none any more.
+    pub(super) fn retain(&self, is_pair: impl Fn(Pair) -> bool) {
+        self.0.lock().retain(|pair, _| is_pair(*pair));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_kv::ClassId;
+    use ombak_types::NodeId;
+
+    fn item(mix: u64) -> KeyedItem {
+        KeyedItem { item: Item { mix, seq: 1 }, key: Bytes::from_static(b"k"), digest: 1 }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_taken_once() {
+        let ways = WaysBack::default();
+        let pair = (ClassId { partition: 0, n: 3 }, NodeId::new(1));
+        ways.add(pair, vec![item(1)]);
+        assert!(ways.open().is_empty(), "no exchange has begun");
+        ways.begin(pair, 7);
+        assert_eq!(ways.seen_seq(pair), Some(7));
+        ways.add(pair, (0..20_000).map(item).collect());
+        assert_eq!(ways.open(), [pair]);
+        assert_eq!(ways.take(pair).len(), ITEMS_MAX);
+        assert!(ways.open().is_empty() && ways.take(pair).is_empty());
+        ways.begin(pair, 8);
+        ways.add(pair, vec![item(1)]);
+        ways.begin(pair, 9);
+        assert!(ways.open().is_empty(), "another exchange begins anew");
+    }
+}

@@ -1,0 +1,217 @@
+//! The questions of an exchange, their answers, and the ways to other nodes.
+//!
+//! All sums and mixes are those of [`super::sums`]. The transport gives them bytes.
+
+use super::lists::LIST_MIXES_MAX;
+use super::sums::{GROUPS, RANGES, RANGES_IN_GROUP};
+use ombak_kv::ClassId;
+use ombak_kv::replica::{COMPARE_KEYS_MAX, Held, HeldVersion};
+use ombak_ring::RingVersion;
+use ombak_runtime::BoxFuture;
+use ombak_types::{Error, NodeId};
+use std::sync::Arc;
+
+/// Maximum number of ranges that one question names. It is also the most that one exchange repairs:
+/// further ones wait for the next exchange.
+pub const SOME_RANGES_MAX: usize = 1_024;
+
+/// A question of an exchange about one class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExchangeQuestion {
+    /// The class.
+    pub class: ClassId,
+    /// The version of the home that the asking node knows. A node that knows another one refuses.
+    pub home_version: RingVersion,
+    /// What is asked.
+    pub part: ExchangePart,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExchangePart {
+    /// Do you hold the same?
+    Root(RootQuestion),
+    /// The sums of all groups of ranges.
+    Groups,
+    /// The sums of the ranges of some groups: bit g stands for group g.
+    Ranges {
+        /// The groups.
+        groups: u64,
+    },
+    /// The sums of some ranges.
+    Some {
+        /// The numbers of the ranges, ascending, at most [`SOME_RANGES_MAX`].
+        ranges: Vec<u32>,
+    },
+    /// Which of these versions do you lack?
+    List(ListQuestion),
+    /// What do you hold of these keys?
+    Keys(KeysQuestion),
+    /// Note that everything was included.
+    Mark(MarkQuestion),
+}
+
+/// Asks whether a node holds the same of a class. If it does, it notes that: everything in the
+/// asking node's store up to `seq` is included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootQuestion {
+    /// The id of the asking node's store.
+    pub store_id: u64,
+    /// The seq of the cut.
+    pub seq: u64,
+    /// The sum of the whole class.
+    pub sum: u64,
+    /// The seq of the answering node's store in the mark that the asking node has for it; 0: it has
+    /// none.
+    pub marked_seq: u64,
+}
+
+/// The versions that the asking node holds in some ranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListQuestion {
+    /// The numbers of the ranges, ascending, at most [`SOME_RANGES_MAX`].
+    pub ranges: Vec<u32>,
+    /// The list has all versions of these ranges whose mixes lie between these two numbers, both
+    /// included.
+    pub from: u64,
+    /// See `from`.
+    pub to: u64,
+    /// The mixes, ascending, at most [`LIST_MIXES_MAX`].
+    pub mixes: Vec<u64>,
+}
+
+/// Asks what a node holds of some keys. It compares, and syncs its store then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeysQuestion {
+    /// The id of the asking node's store.
+    pub store_id: u64,
+    /// As in [`RootQuestion`].
+    pub marked_seq: u64,
+    /// The versions, at most [`COMPARE_KEYS_MAX`].
+    pub versions: Vec<HeldVersion>,
+}
+
+/// Says that everything in the asking node's store up to `seq` is included here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkQuestion {
+    /// The id of the asking node's store.
+    pub store_id: u64,
+    /// The seq.
+    pub seq: u64,
+    /// The token that the node had when the exchange began. With another one it notes nothing.
+    pub token: u64,
+}
+
+/// The answer to a question of an exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExchangeAnswer {
+    /// To [`ExchangePart::Root`].
+    Root(RootAnswer),
+    /// Sums, in the order of the groups or ranges.
+    Sums(Vec<u64>),
+    /// The mixes of a list that the node lacks, ascending.
+    Lacked(Vec<u64>),
+    /// To [`ExchangePart::Keys`].
+    Keys(KeysAnswer),
+    /// To [`ExchangePart::Mark`]: the seq of the answering node's store at which it held
+    /// everything. The mark is durable there. 0: the mark was not noted.
+    Marked(u64),
+}
+
+/// What a node says of itself when an exchange begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootAnswer {
+    /// Whether its sum is the same, and it has noted that.
+    pub is_same: bool,
+    /// What can be relied on.
+    pub standing: Standing,
+    /// What it has noted of the asking node's store: everything up to this seq was included; 0:
+    /// nothing that holds.
+    pub known_seq: u64,
+}
+
+/// What can be relied on of a node's store of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether the node is known to hold everything of the class.
+    pub is_full: bool,
+    /// Whether the seq in the asking node's mark is lost: the store issued it and does not have it
+    /// any more.
+    pub is_lost: bool,
+    /// The id of the store; 0 if the class is not full.
+    pub store_id: u64,
+    /// A random number that the node has drawn when the class became full; 0 while it is not full.
+    pub token: u64,
+    /// The store has on its disk everything that the answer is about, up to this seq.
+    pub seq: u64,
+}
+
+/// What a node holds of some keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeysAnswer {
+    /// What can be relied on. It is of a time after the look at the keys.
+    pub standing: Standing,
+    /// As in [`RootAnswer`].
+    pub known_seq: u64,
+    /// For each version of the question, in its order.
+    pub held: Vec<KeyHeld>,
+}
+
+/// What a node holds of a key, compared with the version in the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyHeld {
+    /// It can be read, and compares like this.
+    Readable(Held),
+    /// Something that the node cannot read.
+    Unreadable,
+}
+
+/// Another node, as the other side of exchanges.
+pub trait ExchangeClient: Send + Sync {
+    /// Asks the node. A busy node refuses, and is asked again later.
+    fn ask(&self, question: ExchangeQuestion) -> BoxFuture<'static, Result<ExchangeAnswer, Error>>;
+}
+
+/// The ways to other nodes.
+pub trait ExchangePeers: Send + Sync {
+    /// A node; none if it is known to have no exchanges, as earlier versions.
+    fn client(&self, node: NodeId) -> Option<Arc<dyn ExchangeClient>>;
+}
+
+/// What a question takes beside its numbers, about: the headers of the transport included.
+const MESSAGE_BYTES: u64 = 60;
+
+impl ExchangePart {
+    /// Whether the sizes are within their bounds, and the numbers of ranges ascend.
+    pub(super) fn is_valid(&self) -> bool {
+        let are_ranges = |ranges: &[u32]| {
+            ranges.len() <= SOME_RANGES_MAX
+                && ranges.is_sorted_by(|a, b| a < b)
+                && ranges.last().is_none_or(|last| (*last as usize) < RANGES)
+        };
+        match self {
+            Self::Root(_) | Self::Groups | Self::Ranges { .. } | Self::Mark(_) => true,
+            Self::Some { ranges } => are_ranges(ranges),
+            Self::Keys(keys) => keys.versions.len() <= COMPARE_KEYS_MAX,
+            Self::List(list) => {
+                let ListQuestion { ranges, from, to, mixes } = list;
+                let is_inside = |mix: &u64| (from..=to).contains(&mix);
+                are_ranges(ranges) && mixes.len() <= LIST_MIXES_MAX && mixes.is_sorted() && mixes.iter().all(is_inside)
+            }
+        }
+    }
+
+    /// The bytes of the question and of its answer, about.
+    pub(super) fn bytes(&self) -> u64 {
+        let numbers = match self {
+            Self::Root(_) => 8,
+            Self::Groups => GROUPS,
+            Self::Ranges { groups } => 1 + groups.count_ones() as usize * RANGES_IN_GROUP,
+            Self::Some { ranges } => ranges.len() + ranges.len() / 4,
+            Self::List(list) => list.mixes.len() + list.ranges.len() / 4 + 2,
+            Self::Keys(keys) => keys.versions.iter().map(|version| 8 + version.key.len() / 8).sum(),
+            Self::Mark(_) => 4,
+        };
+        2 * MESSAGE_BYTES + 8 * numbers as u64
+    }
+}

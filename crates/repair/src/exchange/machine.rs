@@ -1,0 +1,470 @@
+//! One exchange of this node with another primary, as a state machine: answers in, the next step
+//! out. It knows neither keys nor stores: a version is its place in the list of items.
+//!
+//! ```text
+//!  Root --same--------------------------------------------------------------> Keeping --> ended
+//!   | different                                                                  ^
+//!   v                                                                            |
+//!  Groups -> Ranges -> Paused -> Again -> Listing -> Sending* -> Comparing -> Witnesses
+//!   |         |                    |                    ^            |           |
+//!   |         |    nothing differs any more             |            v           v
+//!   +---------+--------------------+--> Marking         |         Pushing -> Dropping -> Marking
+//!                                                       |
+//!  a way back begins here, with the keys that the other node's list lacked --+ (at Comparing)
+//!
+//!  Comparing asks the other primary for the keys that are not above all marks, and Witnesses asks
+//!  the further primaries for those that it lacks.
+//! ```
+//!
+//! What it is not: it does not decide when an exchange begins (`schedule`), and sends nothing
+//! (`steps`). An exchange that fails anywhere is given up as a whole; nothing must be undone.
+//!
+//! Invariants:
+//! * The mark advances to the seq of the first cut, and only if every version up to that seq was
+//!   found included: by equal sums, by an answer to a list, by a comparison or by a push.
+//! * A version that is newer than the first cut takes no part.
+
+use super::lists::{self, Item};
+use super::marks::{PeerStore, Towards};
+use super::sums::{Cut, Sums, ranges_of};
+use super::verdict::{Verdict, Witness, judge};
+use super::{KeyHeld, ListQuestion, RootAnswer, SOME_RANGES_MAX, Standing};
+use ombak_kv::repair_host::{BrokenRule, is_broken};
+use ombak_kv::replica::Held;
+use std::collections::VecDeque;
+use std::mem::take;
+
+/// What is known when an exchange begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Begin {
+    /// Whether this node is known to hold everything of the class.
+    pub(crate) is_full: bool,
+    /// The sums of this node.
+    pub(crate) cut: Cut,
+    /// The mark of this node's store for the other node, if there is one.
+    pub(crate) mark: Option<Towards>,
+    /// The highest seq of the marks of this node's store for all other primaries.
+    pub(crate) highest_mark: u64,
+    /// The id of this node's store.
+    pub(crate) own_store: u64,
+    /// For a way back: the versions of this node that the other one lacks.
+    pub(crate) way_back: Option<Vec<Item>>,
+}
+
+/// What has happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// The answer to the first question.
+    Root(RootAnswer),
+    /// The sums that were asked for.
+    Sums(Vec<u64>),
+    /// The pause has ended. These are the sums of this node now.
+    Resumed(Sums),
+    /// The versions of this node in the ranges that were asked for, or in some of them: then there
+    /// were too many.
+    Listed {
+        /// The ranges that the items are complete for.
+        ranges: Vec<u32>,
+        /// The versions.
+        items: Vec<Item>,
+    },
+    /// The mixes that the other node lacks.
+    Lacked(Vec<u64>),
+    /// What the other node holds of the versions that were asked for, and whether it was full and
+    /// had the same store and token after that.
+    Held {
+        /// Whether it can be relied on.
+        is_reliable: bool,
+        /// One answer for each version.
+        held: Vec<KeyHeld>,
+    },
+    /// What the further primaries say.
+    Witnessed(Vec<Witness>),
+    /// For each version whether it is durably at the other node now, or gone from here.
+    Pushed(Vec<bool>),
+    /// For each version whether it was dropped.
+    Dropped(Vec<bool>),
+    /// Where the store of the other node was when it noted the mark; 0: it did not.
+    Marked(u64),
+    /// This node has saved the mark.
+    Kept,
+}
+
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Ask the other node whether it holds the same.
+    AskRoot {
+        /// The seq of the cut.
+        seq: u64,
+        /// The sum.
+        sum: u64,
+        /// The seq of the other node's store in the mark; 0: there is none.
+        marked_seq: u64,
+    },
+    /// Ask for the sums of all groups.
+    AskGroups,
+    /// Ask for the sums of the ranges of some groups.
+    AskRanges(u64),
+    /// Wait for the second look, and sum up anew.
+    Pause,
+    /// Ask for the sums of some ranges.
+    AskSome(Vec<u32>),
+    /// List the versions of this node in some ranges.
+    List(Vec<u32>),
+    /// Ask which of some versions the other node lacks.
+    SendList(ListQuestion),
+    /// Ask what the other node holds of the keys of some items, and whether it is still this store.
+    Compare(Vec<usize>, PeerStore),
+    /// Ask the further primaries what they hold of the keys of some items.
+    AskWitnesses(Vec<usize>),
+    /// Bring some items, and have them proved.
+    Push(Vec<usize>),
+    /// Drop some items, each only if it is still that version.
+    Drop(Vec<usize>),
+    /// Let the other node note the mark.
+    Mark {
+        /// The seq.
+        seq: u64,
+        /// The token that the node had at the beginning.
+        token: u64,
+    },
+    /// Save the mark of this node at the store of the other one.
+    Keep(Towards),
+    /// Nothing: the exchange has ended.
+    End(Ended),
+}
+
+/// How an exchange has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The other node holds everything that this one held, and the mark has advanced.
+    Included,
+    /// Something is left: too much differed for one exchange, or it was a way back.
+    Partly,
+    /// Something could not be brought or noted.
+    Unproved,
+    /// One of the two is not full, so the class is filled first.
+    NotFull,
+    /// The other node has answered something else than it was asked.
+    Confused,
+}
+
+/// What an exchange has repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Versions that the other node did not have and has now.
+    pub(crate) repaired: u64,
+    /// Versions that were removed everywhere else, and went here.
+    pub(crate) dropped: u64,
+    /// Versions that were left alone, because nobody could tell.
+    pub(crate) withheld: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Root,
+    Groups,
+    Ranges,
+    Paused,
+    Again,
+    Listing,
+    Sending,
+    Comparing,
+    Witnesses,
+    Pushing,
+    Dropping,
+    Marking,
+    Keeping,
+    Ended,
+}
+
+/// An exchange that is under way.
+pub(crate) struct Exchange {
+    state: State,
+    seq: u64,
+    mark: Option<Towards>,
+    highest_mark: u64,
+    own_store: u64,
+    is_way_back: bool,
+    /// Whether something was left out, so that the mark cannot advance.
+    has_left: bool,
+    has_unproved: bool,
+    peer: PeerStore,
+    /// Up to this seq everything was included in the other node's store before.
+    marked_seq: u64,
+    sums: Sums,
+    asked: Vec<u32>,
+    items: Vec<Item>,
+    lists: VecDeque<ListQuestion>,
+    /// The items that the last question was about.
+    places: Vec<usize>,
+    to_push: Vec<usize>,
+    to_drop: Vec<usize>,
+    tally: Tally,
+}
+
+impl Exchange {
+    /// Begins an exchange.
+    pub(crate) fn begin(begin: Begin) -> (Self, Action) {
+        let Begin { is_full, cut: Cut { seq, sums, .. }, mark, highest_mark, own_store, way_back } = begin;
+        let sum = sums.root();
+        let mut exchange = Self {
+            state: State::Root,
+            seq,
+            mark,
+            highest_mark,
+            own_store,
+            is_way_back: way_back.is_some(),
+            has_left: way_back.is_some(),
+            has_unproved: false,
+            peer: PeerStore::default(),
+            marked_seq: 0,
+            sums,
+            asked: Vec::new(),
+            items: way_back.unwrap_or_default(),
+            lists: VecDeque::new(),
+            places: Vec::new(),
+            to_push: Vec::new(),
+            to_drop: Vec::new(),
+            tally: Tally::default(),
+        };
+        let may_begin = is_full || is_broken(BrokenRule::DoubtfulStoresOnlyReceive);
+        let first = if may_begin { exchange.ask_root(sum) } else { exchange.end(Ended::NotFull) };
+        (exchange, first)
+    }
+
+    fn ask_root(&self, sum: u64) -> Action {
+        Action::AskRoot { seq: self.seq, sum, marked_seq: self.mark.map_or(0, |mark| mark.peer_seq) }
+    }
+
+    /// What was repaired so far.
+    pub(crate) const fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Takes an event. Returns what is to be done next.
+    pub(crate) fn on(&mut self, event: Event) -> Action {
+        match (self.state, event) {
+            (State::Root, Event::Root(answer)) => self.on_root(answer),
+            (State::Groups, Event::Sums(theirs)) => self.on_groups(&theirs),
+            (State::Ranges | State::Again, Event::Sums(theirs)) => self.on_ranges(&theirs),
+            (State::Paused, Event::Resumed(sums)) => self.on_resumed(sums),
+            (State::Listing, Event::Listed { ranges, items }) => self.on_listed(ranges, items),
+            (State::Sending, Event::Lacked(mixes)) => self.on_lacked(&mixes),
+            (State::Comparing, Event::Held { is_reliable, held }) => self.on_held(is_reliable, &held),
+            (State::Witnesses, Event::Witnessed(witnesses)) => self.on_witnessed(&witnesses),
+            (State::Pushing, Event::Pushed(proved)) => self.on_pushed(&proved),
+            (State::Dropping, Event::Dropped(dropped)) => self.on_dropped(&dropped),
+            (State::Marking, Event::Marked(peer_seq)) => self.on_marked(peer_seq),
+            (State::Keeping, Event::Kept) => self.end(Ended::Included),
+            _ => self.end(Ended::Confused),
+        }
+    }
+
+    fn on_root(&mut self, answer: RootAnswer) -> Action {
+        let standing = answer.standing;
+        if !standing.is_full {
+            return self.end(Ended::NotFull);
+        }
+        self.peer = PeerStore { store_id: standing.store_id, token: standing.token };
+        let own = self.mark.map_or(0, |mark| marked_seq(&mark, standing));
+        // Nothing above the cut takes part, so nothing above it was included as far as this
+        // exchange is concerned.
+        self.marked_seq = own.max(answer.known_seq).min(self.seq);
+        self.highest_mark = self.highest_mark.max(self.marked_seq);
+        if is_broken(BrokenRule::MarksDecideWhatIsPushed) {
+            self.highest_mark = 0;
+        }
+        if answer.is_same {
+            return self.keep(standing.seq);
+        }
+        if self.is_way_back {
+            let places = (0..self.items.len()).collect();
+            return self.bring(places);
+        }
+        self.state = State::Groups;
+        Action::AskGroups
+    }
+
+    fn on_groups(&mut self, theirs: &[u64]) -> Action {
+        match self.sums.differing_groups(theirs) {
+            None => self.end(Ended::Confused),
+            // They have become equal since the first question.
+            Some(0) => self.prove(),
+            Some(groups) => {
+                self.asked = ranges_of(groups);
+                self.state = State::Ranges;
+                Action::AskRanges(groups)
+            }
+        }
+    }
+
+    /// Takes the sums of ranges, at the first look or at the second one.
+    fn on_ranges(&mut self, theirs: &[u64]) -> Action {
+        let Some(mut differing) = self.sums.differing(&self.asked, theirs) else { return self.end(Ended::Confused) };
+        if differing.is_empty() {
+            return self.prove();
+        }
+        self.has_left |= differing.len() > SOME_RANGES_MAX;
+        differing.truncate(SOME_RANGES_MAX);
+        self.asked = differing;
+        if self.state == State::Again || is_broken(BrokenRule::DifferencesAreSeenTwice) {
+            self.state = State::Listing;
+            return Action::List(self.asked.clone());
+        }
+        // The pause is long, and the sums are large.
+        self.sums = Sums::default();
+        self.state = State::Paused;
+        Action::Pause
+    }
+
+    fn on_resumed(&mut self, sums: Sums) -> Action {
+        self.sums = sums;
+        self.state = State::Again;
+        Action::AskSome(self.asked.clone())
+    }
+
+    fn on_listed(&mut self, ranges: Vec<u32>, items: Vec<Item>) -> Action {
+        self.has_left |= ranges.len() < self.asked.len();
+        self.lists = lists::questions(&ranges, &items).into();
+        self.items = items;
+        self.state = State::Sending;
+        self.send_list()
+    }
+
+    fn send_list(&mut self) -> Action {
+        match self.lists.pop_front() {
+            Some(list) => Action::SendList(list),
+            None => {
+                let places = take(&mut self.places);
+                self.bring(places)
+            }
+        }
+    }
+
+    fn on_lacked(&mut self, mixes: &[u64]) -> Action {
+        let is_lacked = |place: &usize| {
+            let item = &self.items[*place];
+            item.seq <= self.seq && mixes.binary_search(&item.mix).is_ok()
+        };
+        let lacked: Vec<usize> = (0..self.items.len()).filter(is_lacked).collect();
+        self.places.extend(lacked);
+        self.send_list()
+    }
+
+    /// Splits what the other node lacks: what is above all marks is pushed, and for the rest it is
+    /// asked what the other node holds now.
+    fn bring(&mut self, places: Vec<usize>) -> Action {
+        let is_marked = |place: &usize| self.items[*place].seq <= self.highest_mark;
+        (self.places, self.to_push) = places.into_iter().partition(is_marked);
+        if self.places.is_empty() {
+            return self.push();
+        }
+        self.state = State::Comparing;
+        Action::Compare(self.places.clone(), self.peer)
+    }
+
+    fn on_held(&mut self, is_reliable: bool, held: &[KeyHeld]) -> Action {
+        if held.len() != self.places.len() {
+            return self.end(Ended::Confused);
+        }
+        if !is_reliable {
+            return self.end(Ended::NotFull);
+        }
+        let mut lacked = Vec::new();
+        for (place, held) in take(&mut self.places).into_iter().zip(held) {
+            match held {
+                KeyHeld::Readable(Held::Same | Held::Covers) => {}
+                // An older version was not written after a removal, and what cannot be read is
+                // there.
+                KeyHeld::Readable(Held::Less) | KeyHeld::Unreadable => self.to_push.push(place),
+                KeyHeld::Readable(Held::Nothing | Held::Other) => lacked.push(place),
+            }
+        }
+        self.places = lacked;
+        if self.places.is_empty() {
+            return self.push();
+        }
+        self.state = State::Witnesses;
+        Action::AskWitnesses(self.places.clone())
+    }
+
+    fn on_witnessed(&mut self, witnesses: &[Witness]) -> Action {
+        for (number, place) in take(&mut self.places).into_iter().enumerate() {
+            match judge(number, self.items[place].seq, self.marked_seq, witnesses) {
+                Verdict::Push => self.to_push.push(place),
+                Verdict::Drop => self.to_drop.push(place),
+                Verdict::Withhold => {
+                    self.tally.withheld += 1;
+                    self.has_unproved = true;
+                }
+            }
+        }
+        self.push()
+    }
+
+    fn push(&mut self) -> Action {
+        if self.to_push.is_empty() {
+            return self.drop_removed();
+        }
+        self.state = State::Pushing;
+        Action::Push(self.to_push.clone())
+    }
+
+    fn on_pushed(&mut self, proved: &[bool]) -> Action {
+        if proved.len() != self.to_push.len() {
+            return self.end(Ended::Confused);
+        }
+        self.tally.repaired += proved.iter().filter(|is_proved| **is_proved).count() as u64;
+        self.has_unproved |= proved.contains(&false);
+        self.drop_removed()
+    }
+
+    fn drop_removed(&mut self) -> Action {
+        if self.to_drop.is_empty() {
+            return self.prove();
+        }
+        self.state = State::Dropping;
+        Action::Drop(self.to_drop.clone())
+    }
+
+    fn on_dropped(&mut self, dropped: &[bool]) -> Action {
+        self.tally.dropped += dropped.iter().filter(|is_dropped| **is_dropped).count() as u64;
+        self.prove()
+    }
+
+    /// Everything of this exchange is done.
+    fn prove(&mut self) -> Action {
+        if self.has_unproved && !is_broken(BrokenRule::MarksNeedProof) {
+            return self.end(Ended::Unproved);
+        }
+        if self.has_left {
+            return self.end(Ended::Partly);
+        }
+        self.state = State::Marking;
+        Action::Mark { seq: self.seq, token: self.peer.token }
+    }
+
+    fn on_marked(&mut self, peer_seq: u64) -> Action {
+        if peer_seq == 0 { self.end(Ended::Unproved) } else { self.keep(peer_seq) }
+    }
+
+    fn keep(&mut self, peer_seq: u64) -> Action {
+        self.state = State::Keeping;
+        Action::Keep(Towards { own_store: self.own_store, seq: self.seq, peer: self.peer, peer_seq })
+    }
+
+    fn end(&mut self, ended: Ended) -> Action {
+        self.state = State::Ended;
+        Action::End(ended)
+    }
+}
+
+/// Up to which seq of this node's store a mark covers, as the other node stands: nothing if it does
+/// not hold.
+pub(crate) fn marked_seq(mark: &Towards, standing: Standing) -> u64 {
+    let is_named = mark.peer == PeerStore { store_id: standing.store_id, token: standing.token };
+    let holds = standing.is_full && !standing.is_lost && is_named;
+    if holds || is_broken(BrokenRule::MarksNameTokens) { mark.seq } else { 0 }
+}

@@ -1,0 +1,218 @@
+//! Runs exchanges: chooses what is due, and keeps a bounded number under way.
+//!
+//! An exchange that waits for its second look has no place among those that work, so a round over
+//! many classes with differences takes no longer for the pauses. Of one class a node runs one
+//! exchange at a time: what the first one repairs need not be compared by the second one.
+
+use super::exchanges::Exchanges;
+use super::machine::{Ended, Tally};
+use super::pairs::Pair;
+use super::steps::{Progress, Run};
+use crate::Host;
+use crate::work::Work;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use ombak_kv::repair_host::{RepairHost, Transfers};
+use ombak_ring::RingVersion;
+use ombak_runtime::{BoxFuture, within};
+use ombak_types::time::UnixMicros;
+use ombak_types::{Error, NodeId};
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tracing::{debug, warn};
+
+/// The longest time between two looks for work.
+const LOOK: Duration = Duration::from_millis(200);
+/// Maximum number of exchanges that wait for their second look.
+const PAUSED_MAX: usize = 256;
+
+/// An exchange that has stopped, for a while or for good.
+struct Stopped {
+    pair: Pair,
+    is_way_back: bool,
+    how: Result<Progress, Error>,
+}
+
+struct Paused {
+    until: Instant,
+    run: Box<Run>,
+}
+
+/// Runs the exchanges of one node.
+pub(super) struct Runner {
+    exchanges: Arc<Exchanges>,
+    work: Arc<Work>,
+    /// It outlives the engine's requests, but keeps no store open.
+    transfers: Arc<Transfers>,
+    running: FuturesUnordered<BoxFuture<'static, Stopped>>,
+    paused: Vec<Paused>,
+    /// The nodes that were up at the last look; none before the first one.
+    up: Option<BTreeSet<NodeId>>,
+    /// The placement for which needless marks were forgotten.
+    tidied_for: Option<RingVersion>,
+}
+
+impl Runner {
+    pub(super) fn new(exchanges: Arc<Exchanges>, work: Arc<Work>, transfers: Arc<Transfers>) -> Self {
+        Self {
+            exchanges,
+            work,
+            transfers,
+            running: FuturesUnordered::new(),
+            paused: Vec::new(),
+            up: None,
+            tidied_for: None,
+        }
+    }
+
+    /// Runs until the engine closes or is gone.
+    pub(super) async fn run(mut self, host: Weak<dyn RepairHost>) {
+        while !self.transfers.is_stopped() {
+            let Some(host) = host.upgrade() else { return };
+            self.look(&host).await;
+            drop(host);
+            if let Some(stopped) = self.wait().await {
+                self.stopped(stopped);
+            }
+        }
+    }
+
+    /// Waits until an exchange has stopped, or some time has passed.
+    async fn wait(&mut self) -> Option<Stopped> {
+        let at = Some(self.work.runtime.now() + LOOK);
+        if self.running.is_empty() {
+            // The limit ends the wait.
+            let _ = within(&*self.work.runtime, at, pending::<()>()).await;
+            return None;
+        }
+        within(&*self.work.runtime, at, self.running.next()).await.ok().flatten()
+    }
+
+    async fn look(&mut self, host: &Host) {
+        if let Err(why) = self.tidy(host).await {
+            warn!(%why, "the marks of exchanges could not be saved, so no exchange begins");
+            return;
+        }
+        let placement = host.placement();
+        self.exchanges.refresh(&**host, &placement);
+        let peers = placement.nodes().into_iter().filter(|node| *node != host.node_id());
+        let up: BTreeSet<NodeId> = peers.filter(|node| host.peers().is_up(*node)).collect();
+        let has_come_up = self.up.as_ref().is_some_and(|before| !up.is_subset(before));
+        self.up = Some(up);
+        if self.exchanges.takes_all_due() || has_come_up {
+            self.exchanges.schedule.lock().all_due(self.work.runtime.now());
+        }
+        while self.running.len() < self.exchanges.config.concurrency && self.start_one(host) {}
+    }
+
+    /// Forgets tokens and marks that are not true or not needed any more.
+    async fn tidy(&mut self, host: &Host) -> Result<(), Error> {
+        let version = host.placement().version();
+        let is_other = self.tidied_for != Some(version);
+        if !is_other && self.exchanges.tokens_to_forget(&**host).is_empty() {
+            return Ok(());
+        }
+        let (exchanges, there) = (self.exchanges.clone(), host.clone());
+        let tidied = self.transfers.pool.run(move || {
+            exchanges.forget_tokens(&*there)?;
+            if is_other { exchanges.forget_needless(&*there) } else { Ok(()) }
+        });
+        tidied.await?.map_err(|why| super::exchanges::not_saved(&why))?;
+        self.tidied_for = Some(version);
+        Ok(())
+    }
+
+    /// Starts one exchange, or lets one go on. Returns whether there was one.
+    fn start_one(&mut self, host: &Host) -> bool {
+        if !self.work.gives_pushes() {
+            return false;
+        }
+        let now = self.work.runtime.now();
+        if let Some(place) = self.paused.iter().position(|paused| paused.until <= now) {
+            let run = self.paused.swap_remove(place).run;
+            let (pair, is_way_back) = (run.pair(), run.is_way_back());
+            let host = host.clone();
+            self.running.push(Box::pin(async move { Stopped { pair, is_way_back, how: run.resume(&host).await } }));
+            return true;
+        }
+        let Some((pair, is_way_back)) = self.next(now) else { return false };
+        self.exchanges.working_on.lock().insert(pair.0);
+        let (exchanges, work, host) = (self.exchanges.clone(), self.work.clone(), host.clone());
+        let back = is_way_back.then(|| self.exchanges.ways_back.take(pair));
+        self.running.push(Box::pin(async move {
+            let how = Run::begin(exchanges, work, &host, pair, back).await;
+            Stopped { pair, is_way_back, how }
+        }));
+        true
+    }
+
+    /// The exchange that is to begin, and whether it is a way back. Ways back come first.
+    fn next(&self, now: Instant) -> Option<(Pair, bool)> {
+        if self.paused.len() >= PAUSED_MAX {
+            return None;
+        }
+        let working_on = self.exchanges.working_on.lock();
+        let is_up = |node| self.up.as_ref().is_some_and(|up| up.contains(&node));
+        let may_begin = |(class, node): Pair| is_up(node) && !working_on.contains(&class);
+        let back = self.exchanges.ways_back.open().into_iter().find(|pair| may_begin(*pair));
+        let due = || self.exchanges.schedule.lock().next(now, may_begin).map(|pair| (pair, false));
+        back.map(|pair| (pair, true)).or_else(due)
+    }
+
+    fn stopped(&mut self, Stopped { pair, is_way_back, how }: Stopped) {
+        let now = self.work.runtime.now();
+        let failed = match how {
+            Ok(Progress::Paused(run)) => {
+                let until = now + self.exchanges.config.look_again_after;
+                return self.paused.push(Paused { until, run });
+            }
+            Ok(Progress::Ended { ended, tally, bytes, at }) => {
+                self.exchanges.counts.did(pair, tally, bytes);
+                !self.ended((pair, is_way_back), (ended, tally), (now, at))
+            }
+            Err(why) => {
+                let (partition, n, node) = (pair.0.partition, pair.0.n, pair.1);
+                debug!(partition, n, %node, %why, "an exchange has failed; it is tried again");
+                true
+            }
+        };
+        self.exchanges.working_on.lock().remove(&pair.0);
+        if failed {
+            self.exchanges.counts.failed(pair);
+            // The exchange of its own turn makes up for a way back.
+            if !is_way_back {
+                self.exchanges.schedule.lock().failed(pair, now);
+            }
+        }
+    }
+
+    /// Notes how an exchange has ended. Returns whether it has done what it could.
+    fn ended(
+        &self,
+        (pair, is_way_back): (Pair, bool),
+        (ended, tally): (Ended, Tally),
+        (now, at): (Instant, UnixMicros),
+    ) -> bool {
+        if tally != Tally::default() {
+            let (partition, n, node) = (pair.0.partition, pair.0.n, pair.1);
+            debug!(partition, n, %node, ?tally, "an exchange has found differences");
+        }
+        let mut schedule = self.exchanges.schedule.lock();
+        match ended {
+            Ended::Included => {
+                self.exchanges.counts.included(pair, at);
+                if schedule.ended(pair, now) {
+                    self.exchanges.counts.round_ended(at);
+                }
+                true
+            }
+            Ended::Partly if is_way_back => true,
+            Ended::Partly if tally.repaired + tally.dropped > 0 => {
+                schedule.goes_on(pair, now);
+                true
+            }
+            Ended::Partly | Ended::Unproved | Ended::NotFull | Ended::Confused => false,
+        }
+    }
+}
