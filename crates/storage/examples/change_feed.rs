@@ -19,7 +19,8 @@ const BYTES_AT_ONCE: u64 = 16 << 20;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |place: usize, otherwise| arguments.get(place).map_or(otherwise, |n| n.parse().expect("a number"));
+    let number =
+        |place: usize, otherwise: u64| arguments.get(place).map_or(otherwise, |n| n.parse().expect("a number"));
     let (changes, value_bytes) = (number(0, 1_000_000), number(1, 100));
     let is_scattered = arguments.get(2).is_some_and(|order| order == "scattered");
     let is_wanted = |name: &&str| arguments.get(3).is_none_or(|wanted| wanted == name);

@@ -260,8 +260,11 @@ pub trait Backend: Send + Sync {
     /// skips some.
     fn last_seq(&self) -> u64;
 
-    /// The lowest `seq` that an append since this start can have. Between the last append that the
-    /// start has found and this number there are none.
+    /// The `seq` of the last append that this start has found; 0 if there was none.
+    fn found_seq(&self) -> u64;
+
+    /// The lowest `seq` that an append since this start can have. Between [`Self::found_seq`] and
+    /// this number there are none.
     fn first_seq(&self) -> u64;
 
     /// Refuses writes with [`StorageError::ClosedToWrites`] from now on (`true`), or takes them

@@ -79,6 +79,11 @@ impl SeqSource {
         self.0.counter.fetch_max(base, Ordering::AcqRel);
     }
 
+    /// The highest number of an append that the start has found.
+    pub(crate) fn found(&self) -> u64 {
+        self.0.found.load(Ordering::Acquire)
+    }
+
     /// Every number that this run gives is higher.
     pub(crate) fn base(&self) -> u64 {
         self.0.base.load(Ordering::Acquire)
@@ -87,7 +92,7 @@ impl SeqSource {
     /// The number of the last append; 0 if there is none.
     pub(crate) fn last(&self) -> u64 {
         let last = self.0.counter.load(Ordering::Acquire);
-        if last > self.base() { last } else { self.0.found.load(Ordering::Acquire) }
+        if last > self.base() { last } else { self.found() }
     }
 }
 

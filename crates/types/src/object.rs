@@ -403,9 +403,15 @@ impl Object {
         !self.clock.is_empty() && self.siblings.iter().any(is_timed)
     }
 
-    /// Whether a tombstone has lost its time, or never had one.
-    pub fn has_timeless_tombstone(&self) -> bool {
-        self.siblings.iter().any(|s| s.meta.deleted && s.meta.last_modified.is_none())
+    /// Whether a tombstone has no time, because it has lost it or never had one, and `known` does
+    /// not have the same tombstone without a time. Another tombstone in `known` says nothing of it.
+    pub fn brings_timeless_tombstone(&self, known: Option<&Self>) -> bool {
+        let is_timeless = |s: &&Sibling| s.meta.deleted && s.meta.last_modified.is_none();
+        let is_known = |one: &Sibling| {
+            let siblings = known.map_or(&[][..], |known| &known.siblings);
+            siblings.iter().filter(is_timeless).any(|other| other.is_same_as(one))
+        };
+        self.siblings.iter().filter(is_timeless).any(|one| !is_known(one))
     }
 
     /// Takes the time from each tombstone, so that it is older than every value. A removal that

@@ -33,12 +33,13 @@ struct Wanted {
 }
 
 async fn show(ctx: &AdminContext) -> Result<Value, AdminError> {
-    blocking(ctx, |kv| Ok(report_json(&kv.scrub_report()))).await
+    blocking(ctx, |repair| Ok(report_json(&repair.kv().scrub_report()))).await
 }
 
 async fn change(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let action = wanted(body)?;
-    blocking(ctx, move |kv| {
+    blocking(ctx, move |repair| {
+        let kv = repair.kv();
         match action {
             Action::Start => kv.start_scrub()?,
             Action::Pause => kv.set_scrub_paused(true)?,

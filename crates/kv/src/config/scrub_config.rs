@@ -8,7 +8,7 @@ pub struct ScrubConfig {
     /// Whether they are. The default is off, so that a node in a simulated world reads only what
     /// it is asked for; the program `ombak` switches it on.
     pub is_enabled: bool,
-    /// How long a round over everything takes.
+    /// How long a round over everything takes. Less than a minute counts as a minute.
     pub interval: Duration,
     /// Maximum of the bytes that are read in a second; 0: no limit.
     pub bytes_per_second_max: u64,

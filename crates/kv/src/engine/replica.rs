@@ -9,7 +9,7 @@ use crate::replica::{ReadReply, ReplicaRead, ReplicaStore, StoreMode};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
 use ombak_storage::Origin;
-use ombak_types::{Object, stored_object};
+use ombak_types::stored_object;
 
 /// What became of a version that another node sent.
 pub enum Taken {
@@ -135,7 +135,7 @@ impl Engine {
             return Err(Failure::WouldBlock);
         }
         locked.load_for(&incoming.clock, false)?;
-        if incoming.has_timeless_tombstone() && !locked.local().is_some_and(Object::has_timeless_tombstone) {
+        if incoming.brings_timeless_tombstone(locked.local()) {
             // A round took the time of this tombstone elsewhere, and this node missed the order. A
             // value that was read before that is older than the deletion, and would be shown
             // (docs/design/replication.md §6, history 13).

@@ -1,9 +1,8 @@
 //! Leads consumers along the change feeds of the partitions of a node.
 //!
 //! What it is: one thread that reads the feed of each open partition for each consumer, a bounded
-//! part at a time ([`Feeds`]); the durable places of the consumers ([`CursorFile`]); the bound of
-//! what stores keep for consumers that lag; and a short look into the feed of a store for callers
-//! that are no consumers ([`has_change_after`]).
+//! part at a time ([`Feeds`]); the durable places of the consumers ([`CursorFile`]); and the bound
+//! of what stores keep for consumers that lag.
 //!
 //! What it is not: it reads no files of stores, and decides nothing about changes. The feed is a
 //! part of the stores (`ombak_storage::feed`). A node without consumers has no such thread, and its
@@ -11,8 +10,8 @@
 //!
 //! Invariants:
 //! * A place is saved only after the consumer has what lies before it.
-//! * A store is asked to keep removals only from saved places on, and never for more appends than
-//!   the consumer may lag behind ([`ChangeConsumer::lag_max`]).
+//! * A store is asked to keep removals only from saved places on, and never for more appends since
+//!   its start than the consumer may lag behind ([`ChangeConsumer::lag_max`]).
 //! * A consumer that cannot be told everything begins anew, with a fold over the store.
 //! * Versions that are set aside are not handed out.
 //!

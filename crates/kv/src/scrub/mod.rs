@@ -24,6 +24,7 @@
 //! * A pause, and a stop, wait for one step, which is short.
 //! * A state on disk that is lost or damaged begins a new round, and does nothing else.
 
+mod log_limit;
 mod pace;
 mod report;
 mod schedule;

@@ -2,7 +2,7 @@
 //!
 //! A *round* reads every store once, one after the other. The next round begins one interval after
 //! the beginning of the last one, or when an operator wants it. A store that is opened while a
-//! round runs belongs to it.
+//! round runs belongs to it. A store that fails again and again does not hold up the next round.
 
 use super::pace::{RoundSoFar, duration_ms, rate, step_bytes};
 use super::stores::StoreToScrub;
@@ -11,8 +11,13 @@ use ombak_storage::{ScrubCursor, ScrubStep};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// A round begins at least this long after the last one, in seconds. The end of each is logged and
+/// saved.
+const INTERVAL_SECS_MIN: u64 = 60;
 /// How long a store waits after a step of it has failed, in milliseconds.
 const RETRY_MS: u64 = 60_000;
+/// After as many failures in a row the next round does not wait for the store.
+const FAILURES_MANY: u32 = 10;
 /// How long everything waits for each block that a disk has not given back, in milliseconds. The
 /// repairs read these blocks again, and more than 32 of them within a minute fail a store as a
 /// whole. A disk with as many cold bad blocks is not as bad as that.
@@ -65,6 +70,8 @@ struct Store {
     bytes: Option<u64>,
     /// It is not read before this moment.
     not_before_ms: u64,
+    /// How many steps of it have failed since the last one that has not.
+    failures: u32,
 }
 
 /// What outlives the process.
@@ -134,7 +141,7 @@ impl Schedule {
         }
         // The clock may have been set back.
         self.began_secs = self.began_secs.min(now.unix_secs);
-        if self.is_round_over() {
+        if self.is_round_over() || self.waits_for_failing_stores() && now.unix_secs >= self.next_round_secs() {
             self.hurries = false;
             if self.round > 0 && now.unix_secs < self.next_round_secs() {
                 return Next::Wait;
@@ -159,6 +166,7 @@ impl Schedule {
     pub(super) fn stepped(&mut self, now: Moment, partition: u32, from: &ScrubCursor, step: &ScrubStep) -> bool {
         let (rate, round, was_over) = (self.rate(now), self.round, self.is_round_over());
         if let Some(store) = self.stores.get_mut(&partition) {
+            store.failures = 0;
             let progress = &mut store.progress;
             progress.damaged += step.found.versions_count;
             progress.obsolete += step.found.obsolete;
@@ -182,11 +190,12 @@ impl Schedule {
         !was_over && self.is_round_over()
     }
 
-    /// A step could not be done. The others go on.
-    pub(super) fn failed(&mut self, now: Moment, partition: u32) {
-        if let Some(store) = self.stores.get_mut(&partition) {
-            store.not_before_ms = now.ms.saturating_add(RETRY_MS);
-        }
+    /// A step could not be done. The others go on. Returns whether the step before it was done.
+    pub(super) fn failed(&mut self, now: Moment, partition: u32) -> bool {
+        let Some(store) = self.stores.get_mut(&partition) else { return false };
+        store.not_before_ms = now.ms.saturating_add(RETRY_MS);
+        store.failures = store.failures.saturating_add(1);
+        store.failures == 1
     }
 
     /// A store is not open any more.
@@ -223,7 +232,7 @@ impl Schedule {
 
     /// When the next round begins, if this one has ended.
     pub(super) fn next_round_secs(&self) -> u64 {
-        self.began_secs.saturating_add(self.config.interval.as_secs())
+        self.began_secs.saturating_add(self.config.interval.as_secs().max(INTERVAL_SECS_MIN))
     }
 
     /// The rate of the round, in bytes a second.
@@ -268,6 +277,11 @@ impl Schedule {
 
     fn open_stores(&self) -> impl Iterator<Item = (u32, &Store)> {
         self.stores.iter().filter(|(_, store)| store.bytes.is_some()).map(|(partition, store)| (*partition, store))
+    }
+
+    /// Whether only such stores are left in this round as fail again and again.
+    fn waits_for_failing_stores(&self) -> bool {
+        self.open_stores().all(|(_, store)| self.is_done(store) || store.failures >= FAILURES_MANY)
     }
 
     fn is_done(&self, store: &Store) -> bool {

@@ -1,5 +1,6 @@
 //! The thread that reads stores as the schedule says, and what it counts and logs.
 
+use super::log_limit::LogLimit;
 use super::report::{ScrubReport, ScrubState, ScrubbedStore};
 use super::schedule::{Moment, Next, SavedSchedule, Schedule};
 use super::state_file::StateFile;
@@ -54,6 +55,7 @@ pub(crate) struct Scrubbing {
     file: StateFile,
     times: Mutex<Times>,
     counts: Counts,
+    log_limit: Mutex<LogLimit>,
     started: Instant,
 }
 
@@ -79,6 +81,7 @@ impl Scrubbing {
             file,
             times: Mutex::new(Times { saved: Some(started), ..Times::default() }),
             counts: Counts::default(),
+            log_limit: Mutex::default(),
         }
     }
 
@@ -215,8 +218,13 @@ impl Scrubbing {
         match stepped {
             None | Some(Err(StorageError::Closed)) => schedule.closed(partition),
             Some(Err(why)) => {
-                schedule.failed(now, partition);
-                debug!(partition, error = %why, "a step of scrubbing has failed; it is tried again");
+                let is_first = schedule.failed(now, partition);
+                drop(schedule);
+                if is_first {
+                    warn!(partition, error = %why, "a step of scrubbing has failed; it is tried again every minute");
+                } else {
+                    debug!(partition, error = %why, "a step of scrubbing has failed again");
+                }
             }
             Some(Ok(step)) => {
                 let is_round_over = schedule.stepped(now, partition, &cursor, &step);
@@ -233,7 +241,7 @@ impl Scrubbing {
         }
     }
 
-    /// Counts and logs what is damaged.
+    /// Counts what is damaged, and logs as much of it as the log has room for.
     fn note(&self, partition: u32, found: &ScrubFound) {
         if found.is_nothing() {
             return;
@@ -241,18 +249,23 @@ impl Scrubbing {
         self.counts.damaged.add(found.versions_count);
         self.counts.obsolete.add(found.obsolete);
         self.counts.places.add(found.places_count);
-        for DamagedVersion { key, file, offset } in &found.versions {
+        let wanted = found.versions.len() + found.places.len() + 1;
+        let mut lines = self.log_limit.lock().take(self.runtime.now(), wanted);
+        for DamagedVersion { key, file, offset } in found.versions.iter().take(lines) {
             let (at, file) = (ShownKey::of(key), file.display());
             let what = "a stored version is damaged; it is repaired from other replicas, if there are any";
             error!(
                 partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, %file, offset, "{what}"
             );
         }
-        for DamagedPlace { file, offset, length, what } in &found.places {
+        lines = lines.saturating_sub(found.versions.len());
+        for DamagedPlace { file, offset, length, what } in found.places.iter().take(lines) {
             error!(partition, file = %file.display(), offset, length, "{what}");
         }
-        let (versions, obsolete, places) = (found.versions_count, found.obsolete, found.places_count);
-        warn!(partition, versions, obsolete, places, "scrubbing has found damage");
+        if lines > found.places.len() {
+            let (versions, obsolete, places) = (found.versions_count, found.obsolete, found.places_count);
+            warn!(partition, versions, obsolete, places, "scrubbing has found damage");
+        }
     }
 }
 

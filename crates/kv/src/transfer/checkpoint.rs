@@ -91,7 +91,7 @@ impl Transfers {
                 warn!(partition = known.number, ?reason, "this replica is compared with the others before it is full");
                 self.classes.set_filling(known.number, reason);
             }
-            // A store that was set back issues seqs again.
+            // A run of an earlier version of this program gives the seqs again that the store lost.
             let set_aside_to = if loss == Some(FillReason::Restored) { last } else { known.set_aside_to.min(last) };
             self.set_aside.up_to(&partition, set_aside_to);
             let is_same = !matches!(loss, Some(FillReason::NewStore | FillReason::Restored));

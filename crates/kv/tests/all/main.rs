@@ -21,7 +21,6 @@ mod replicas;
 mod restart;
 mod retries;
 mod riak_scenarios;
-mod scrub;
 mod slow_requests;
 mod sums;
 mod support;

@@ -37,6 +37,10 @@ impl WaysBack {
     /// Another node begins an exchange, when this node's store is at a seq.
     pub(super) fn begin(&self, pair: Pair, seen_seq: u64) {
         let mut all = self.0.lock();
+        if all.len() >= PAIRS_MAX && !all.contains_key(&pair) {
+            // Most exchanges find nothing to bring back, and nobody takes that.
+            all.retain(|_, remembered| !remembered.items.is_empty());
+        }
         if all.len() < PAIRS_MAX || all.contains_key(&pair) {
             all.insert(pair, Remembered { seen_seq, items: Vec::new() });
         }
@@ -99,5 +103,16 @@ mod tests {
         ways.add(pair, vec![item(1)]);
         ways.begin(pair, 9);
         assert!(ways.open().is_empty(), "another exchange begins anew");
+    }
+
+    #[test]
+    fn pairs_that_had_nothing_to_bring_make_room_for_others() {
+        let ways = WaysBack::default();
+        let pair = |partition| (ClassId { partition, n: 3 }, NodeId::new(1));
+        (0..PAIRS_MAX as u32).for_each(|partition| ways.begin(pair(partition), 1));
+        ways.add(pair(5), vec![item(1)]);
+        ways.begin(pair(PAIRS_MAX as u32), 2);
+        assert_eq!(ways.seen_seq(pair(PAIRS_MAX as u32)), Some(2));
+        assert_eq!((ways.open(), ways.seen_seq(pair(6))), (vec![pair(5)], None));
     }
 }

@@ -96,7 +96,13 @@ impl DroppedCopies {
         if self.fs.open(&path, OpenMode::Read).is_err() {
             return self.create(&path);
         }
-        let length: usize = read_file(&*self.fs, &path, READ_MAX).map(|bytes| decode(&bytes).1)?;
+        let bytes = read_file(&*self.fs, &path, READ_MAX)?;
+        let length = decode(&bytes).1;
+        if length == 0 && bytes.len() <= MAGIC.len() {
+            // A loss of power came while the file was made. It has no copy, and must not push the
+            // older file out.
+            return self.begin(self.fs.open(&path, OpenMode::Write)?);
+        }
         if length == 0 || length as u64 >= self.bytes_max / 2 {
             return self.begin_anew();
         }
@@ -112,8 +118,13 @@ impl DroppedCopies {
     }
 
     fn create(&self, path: &Path) -> io::Result<(Arc<dyn File>, u64)> {
-        let file = self.fs.open(path, OpenMode::CreateNew)?;
+        self.begin(self.fs.open(path, OpenMode::CreateNew)?)
+    }
+
+    /// Begins a file that has no copy. Its beginning is durable before the first copy is written.
+    fn begin(&self, file: Arc<dyn File>) -> io::Result<(Arc<dyn File>, u64)> {
         file.write_at(MAGIC, 0)?;
+        file.sync_data()?;
         self.fs.sync_dir(&self.dir)?;
         Ok((file, MAGIC.len() as u64))
     }
@@ -239,6 +250,20 @@ mod tests {
         (0..5).for_each(|seq| dropped.append(&copy(seq, 600)).unwrap());
         let seqs: Vec<u64> = dropped.list().unwrap().iter().map(|copy| copy.seq).collect();
         assert_eq!(seqs, [2, 3, 4]);
+    }
+
+    #[test]
+    fn a_file_that_was_not_made_to_its_end_pushes_no_copies_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let dropped = DroppedCopies { bytes_max: 2_000, ..open(dir.path()) };
+        (0..3).for_each(|seq| dropped.append(&copy(seq, 600)).unwrap());
+        let seqs = || open(dir.path()).list().unwrap().iter().map(|copy| copy.seq).collect::<Vec<u64>>();
+        assert_eq!(seqs(), [0, 1, 2]);
+        for beginning in [&b""[..], b"OMB", &[0; 8], MAGIC] {
+            std::fs::write(dir.path().join(FILE_NAME), beginning).unwrap();
+            open(dir.path()).append(&copy(9, 1)).unwrap();
+            assert_eq!(seqs(), [0, 1, 9], "{beginning:?}");
+        }
     }
 
     #[test]

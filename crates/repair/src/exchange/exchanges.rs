@@ -17,6 +17,7 @@ use ombak_kv::ClassId;
 use ombak_kv::repair_host::RepairHost;
 use ombak_ring::placement::Placement;
 use ombak_runtime::{RuntimeExt, Waited};
+use ombak_storage::Backend;
 use ombak_types::{Error, StoreFailure};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,10 +170,19 @@ impl Exchanges {
     }
 }
 
-/// Whether a seq that the store of a class has issued is not there any more. A store that was set
-/// back is found out until it has issued as many seqs again.
+/// Whether a seq that the store of a class has issued is not there any more.
 pub(super) fn is_lost(host: &dyn RepairHost, class: ClassId, seq: u64) -> Result<bool, Error> {
-    Ok(host.partitions().find(class.partition)?.store().last_seq() < seq)
+    let partition = host.partitions().find(class.partition)?;
+    Ok(lacks(&**partition.store(), seq))
+}
+
+/// Whether a store has not got as far as a seq that it has issued, or has lost it. A store that was
+/// set back is found out during the whole run that begins with that: each start skips seqs, so one
+/// later append is enough for a higher seq than the lost one. Later runs do not know what an
+/// earlier one found.
+pub(super) fn lacks(store: &dyn Backend, seq: u64) -> bool {
+    let is_of_this_run = seq >= store.first_seq();
+    seq > if is_of_this_run { store.last_seq() } else { store.found_seq() }
 }
 
 fn is_full_primary(host: &dyn RepairHost, placement: &Placement, class: ClassId) -> bool {

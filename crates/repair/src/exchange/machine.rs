@@ -376,8 +376,8 @@ impl Exchange {
         for (place, held) in take(&mut self.places).into_iter().zip(held) {
             match held {
                 KeyHeld::Readable(Held::Same | Held::Covers) => {}
-                // An older version was not written after a removal, and what cannot be read is
-                // there.
+                // An older version was not written after a removal, and what the other node cannot
+                // read is there. What this node cannot read needs a proof.
                 KeyHeld::Readable(Held::Less) | KeyHeld::Unreadable => self.to_push.push(place),
                 KeyHeld::Readable(Held::Nothing | Held::Other) => lacked.push(place),
             }

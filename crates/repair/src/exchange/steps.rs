@@ -9,7 +9,7 @@ use super::client::{
     ExchangeAnswer, ExchangeClient, ExchangePart, ExchangeQuestion, KeyHeld, KeysAnswer, KeysQuestion, MarkQuestion,
     RootQuestion, Standing,
 };
-use super::dropped::DroppedCopy;
+use super::dropped::{DroppedCopies, DroppedCopy};
 use super::exchanges::{Exchanges, not_saved};
 use super::folded_sums::fold;
 use super::lists::Item;
@@ -282,9 +282,9 @@ impl Run {
         })
     }
 
-    /// Asks what a node holds of some versions. What is not here any more, is another version by
-    /// now, or cannot be read takes no part: it counts as the same. Returns also how the node stood
-    /// after each question, and what it knew to be included there.
+    /// Asks what a node holds of some versions. What is not here any more, or is another version by
+    /// now, takes no part: it counts as the same. What this node cannot read counts as unreadable.
+    /// Returns also how the node stood after each question, and what it knew to be included there.
     async fn ask_keys(
         &mut self,
         host: &Host,
@@ -296,9 +296,7 @@ impl Run {
         let mut standings = Vec::new();
         for (places, held) in places.chunks(COMPARE_KEYS_MAX).zip(held.chunks_mut(COMPARE_KEYS_MAX)) {
             for (numbers, candidates) in self.in_questions(host, places).await? {
-                let readable = numbers.into_iter().zip(candidates).filter(|(_, candidate)| candidate.is_readable);
-                let (numbers, versions): (Vec<usize>, Vec<HeldVersion>) =
-                    readable.map(|(number, candidate)| (number, candidate.held)).unzip();
+                let (numbers, versions) = readable_of(numbers, candidates, held);
                 let asked = versions.len();
                 let part = ExchangePart::Keys(KeysQuestion { store_id: self.store_id, marked_seq, versions });
                 let ExchangeAnswer::Keys(KeysAnswer { standing, known_seq, held: answered }) =
@@ -336,8 +334,8 @@ impl Run {
         let keys: Vec<KeyedItem> = self.keys_of(places).cloned().collect();
         let (partition, n, count) = (self.class.partition, self.class.n, keys.len());
         warn!(partition, n, count, "versions that all other primaries had and lack now are removed here");
-        let (there, exchanges, class) = (host.clone(), self.exchanges.clone(), self.class);
-        host.transfers().pool.run(move || drop_copies(&*there, &exchanges, class, &keys)).await?
+        let (there, exchanges, at) = (host.clone(), self.exchanges.clone(), (self.class, self.home_version));
+        host.transfers().pool.run(move || drop_copies(&*there, &exchanges.dropped, at, &keys)).await?
     }
 
     /// Saves the mark of this node. The other node has it already.
@@ -388,6 +386,26 @@ impl Run {
     }
 }
 
+/// The versions of one question that this node can read, with their numbers. The others are noted
+/// as unreadable. Their clocks are not known, so the other node is not asked for them. A push
+/// proves them by their digests, and no mark covers them before.
+fn readable_of(
+    numbers: Vec<usize>,
+    candidates: Vec<Candidate>,
+    held: &mut [KeyHeld],
+) -> (Vec<usize>, Vec<HeldVersion>) {
+    let (mut readable, mut versions) = (Vec::new(), Vec::new());
+    for (number, candidate) in numbers.into_iter().zip(candidates) {
+        if candidate.is_readable {
+            readable.push(number);
+            versions.push(candidate.held);
+        } else {
+            held[number] = KeyHeld::Unreadable;
+        }
+    }
+    (readable, versions)
+}
+
 /// Reads the heads of versions, each with its number. Those that are gone, or are other versions by
 /// now, are left out. Blocks.
 fn read_candidates(host: &Host, partition: u32, keys: &[KeyedItem]) -> Result<Vec<(usize, Candidate)>, Error> {
@@ -415,18 +433,22 @@ fn read_candidates(host: &Host, partition: u32, keys: &[KeyedItem]) -> Result<Ve
     Ok(keys.iter().enumerate().filter_map(read).collect())
 }
 
-/// Writes versions to the file of dropped copies, and drops each that is still the same. Returns
-/// for each whether it went. Blocks.
+/// Writes versions to the file of dropped copies, and drops each that is still the same, as long as
+/// the home has the version that the exchange is for. Returns for each whether it went. Blocks.
 fn drop_copies(
     host: &dyn RepairHost,
-    exchanges: &Exchanges,
-    class: ClassId,
+    file: &DroppedCopies,
+    (class, home_version): (ClassId, RingVersion),
     keys: &[KeyedItem],
 ) -> Result<Vec<bool>, Error> {
     let partition = host.partitions().find(class.partition)?;
     let mut dropped = Vec::with_capacity(keys.len());
     for KeyedItem { item, key, digest } in keys {
         let locked = partition.lock(key, Access::Blocking).map_err(refusal)?;
+        // This may have waited for long, for a thread or for the lock.
+        if host.home_version(class.partition) != home_version {
+            return Err(busy("the home has begun to change"));
+        }
         // The lock keeps it as it is. What cannot be read stays.
         let found = partition.read(key, Access::Blocking).ok().flatten();
         let Some(found) = found.filter(|found| found.digest == *digest && found.seq == item.seq) else {
@@ -442,7 +464,7 @@ fn drop_copies(
             head: found.head,
             body: found.body.unwrap_or_default(),
         };
-        exchanges.dropped.append(&copy).map_err(|why| not_saved(&why))?;
+        file.append(&copy).map_err(|why| not_saved(&why))?;
         host.reaping().fences.raise_for_key(class.partition, key);
         dropped.push(locked.remove_proven(*digest).map_err(refusal)?);
     }
@@ -457,4 +479,44 @@ async fn cut(exchanges: &Arc<Exchanges>, host: &Host, class: ClassId) -> Result<
 
 fn other_answer() -> Error {
     StoreFailure::internal("another node has answered another question of an exchange").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_kv::{Kv, KvConfig};
+    use ombak_storage::{MemoryConfig, MemoryFactory};
+    use ombak_types::Bucket;
+    use ombak_types::names::encode_storage_key;
+
+    #[test]
+    fn what_this_node_cannot_read_does_not_count_as_held_elsewhere() {
+        let candidate = |is_readable| {
+            let held = HeldVersion { key: "k".into(), digest: 1, clock: VectorClock::new() };
+            Candidate { held, bytes: 1, is_readable }
+        };
+        let mut held = vec![KeyHeld::Readable(Held::Same); 4];
+        let (numbers, versions) =
+            readable_of(vec![0, 2, 3], vec![candidate(true), candidate(false), candidate(true)], &mut held);
+        assert_eq!((numbers, versions.len()), (vec![0, 3], 2));
+        let same = KeyHeld::Readable(Held::Same);
+        assert_eq!(held, [same, same, KeyHeld::Unreadable, same]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_dropped_once_the_home_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
+        let kv = Kv::open(KvConfig::new("node", dir.path(), stores)).unwrap();
+        let (host, class) = (kv.repair_host(), ClassId { partition: 0, n: 3 });
+        let file = DroppedCopies::new(kv.file_system().clone(), dir.path().to_owned());
+        let mut key = Vec::new();
+        encode_storage_key(&Bucket::untyped("b"), b"k", &mut key);
+        let keys = [KeyedItem { item: Item { mix: 1, seq: 1 }, key: key.into(), digest: 1 }];
+        let drop_at = |version| drop_copies(&*host, &file, (class, version), &keys);
+        let version = host.home_version(class.partition);
+        assert_eq!(drop_at(version), Ok(vec![false]), "nothing is there");
+        let later = RingVersion { number: version.number + 1, ..version };
+        assert_eq!(drop_at(later), Err(busy("the home has begun to change")));
+    }
 }

@@ -11,6 +11,7 @@ mod placements;
 mod replicas;
 mod restored;
 mod rounds;
+mod scrub;
 mod starting;
 #[path = "../../../kv/tests/all/support/mod.rs"]
 mod support;

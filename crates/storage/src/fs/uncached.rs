@@ -8,7 +8,7 @@
 //! What it is not: it writes nothing.
 
 use super::real::read_cached;
-use super::{File, read_whole};
+use super::{File, is_media_error, read_whole};
 use crate::backend::ReadMode;
 use std::fs;
 use std::io;
@@ -42,7 +42,9 @@ impl UncachedFile {
     fn read_direct(&self, buffer: &mut [u8], offset: u64) -> Option<io::Result<usize>> {
         let file = self.direct.as_ref().filter(|_| !self.is_direct_refused.load(Ordering::Relaxed))?;
         match read_aligned(file, buffer, offset) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            // File systems differ in what they say. Whatever else is wrong, a read through the cache
+            // finds too.
+            Err(error) if !is_media_error(&error) => {
                 self.is_direct_refused.store(true, Ordering::Relaxed);
                 None
             }
@@ -125,6 +127,23 @@ fn read_aligned(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_system_that_refuses_such_reads_is_read_through_the_cache() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, [7; 5_000]).unwrap();
+        // A read of a directory fails with another error than that of an odd address.
+        let (cached, direct) = (fs::File::open(&path).unwrap(), Some(fs::File::open(dir.path()).unwrap()));
+        let file = UncachedFile { cached, direct, is_direct_refused: AtomicBool::new(false) };
+        let mut buffer = [0; 5_000];
+        for _ in 0..2 {
+            buffer.fill(0);
+            assert_eq!(file.read_at(&mut buffer, 0, ReadMode::Blocking).unwrap(), 5_000);
+            assert_eq!(buffer, [7; 5_000]);
+        }
+        assert!(file.is_direct_refused.load(Ordering::Relaxed));
+    }
 
     #[test]
     fn every_range_is_read_as_it_lies_on_the_disk() {

@@ -367,6 +367,10 @@ impl Backend for MemoryStore {
         self.state.read().seq
     }
 
+    fn found_seq(&self) -> u64 {
+        self.seqs.found()
+    }
+
     fn first_seq(&self) -> u64 {
         self.seqs.base() + 1
     }

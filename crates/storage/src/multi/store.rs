@@ -173,8 +173,15 @@ impl Backend for MultiStore {
         behind.map(|store| store.synced_seq()).min().unwrap_or(last_seq)
     }
 
+    /// The source of the numbers does not know which appends have failed. The next start finds none
+    /// of those, and whoever remembers their numbers would take the store for one that was set
+    /// back.
     fn last_seq(&self) -> u64 {
-        self.seqs.last()
+        self.stores().map(|store| store.last_seq()).max().unwrap_or(0)
+    }
+
+    fn found_seq(&self) -> u64 {
+        self.seqs.found()
     }
 
     fn first_seq(&self) -> u64 {

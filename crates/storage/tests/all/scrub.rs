@@ -2,8 +2,8 @@
 //! nothing is removed.
 
 use crate::common::*;
-use ombak_storage::fs::FileSystem;
-use ombak_storage::fs::sim::{FaultyFs, Loss};
+use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
+use ombak_storage::fs::{FileSystem, OpenMode};
 use ombak_storage::scrub::LAPS_MAX;
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MergeConfig,
@@ -11,6 +11,7 @@ use ombak_storage::{
     SyncStrategy, UnreadableObserver, Write,
 };
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -249,6 +250,30 @@ fn a_hole_without_a_hint_file_is_found_by_the_index() {
     }
 }
 
+/// Each step with damage reads the hint file, so a file with damage everywhere would be read far
+/// faster than the rate says, without a pause.
+#[test]
+fn a_hint_file_that_is_read_for_damage_counts_and_gives_way() {
+    let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+    let store = filled(bitcask, &fs, dir.path(), 40);
+    let pauses = Cell::new(0);
+    let give_way = || pauses.set(pauses.get() + 1);
+    let round = || {
+        pauses.set(0);
+        let paced = ScrubLimits { give_way: &give_way, ..limits(u64::MAX) };
+        let step = store.scrub_step(&ScrubCursor::default(), paced).unwrap();
+        assert!(step.is_round_over);
+        (step.bytes_read, pauses.get())
+    };
+    let (bytes, pauses_without) = round();
+    let path = &data_files(&fs, dir.path())[0];
+    fs.flip_bit(path, 45 * 8).unwrap();
+    let hint = fs.length(&path.with_extension("hint")).unwrap();
+    let (bytes_with, pauses_with) = round();
+    assert_eq!(bytes_with, bytes + hint);
+    assert!(pauses_with > pauses_without, "{pauses_with} pauses after {pauses_without}");
+}
+
 /// The part of the active file that is known to be synced is read, and no more.
 #[test]
 fn the_active_file_is_read_as_far_as_it_is_synced() {
@@ -266,6 +291,23 @@ fn the_active_file_is_read_as_far_as_it_is_synced() {
     let path = &data_files(&fs, dir)[0];
     fs.flip_bit(path, (fs.length(path).unwrap() - 5) * 8).unwrap();
     assert_eq!(Round::of(&*store, 100).versions, [name(19)].into());
+}
+
+/// A step that is over soon, as on a busy machine, does not read the same part of the disk again
+/// and again.
+#[test]
+fn a_step_checks_everything_that_it_has_read() {
+    let (fs, dir) = (FaultyFs::new(1), Path::new("/data"));
+    fs.create_dir_all(dir).unwrap();
+    let config = JournalConfig { file_bytes_max: 4 << 20, ..journal(NOW_SECS) };
+    let store = BitcaskFactory::new(fs.clone(), dir, config).unwrap().open(0).unwrap();
+    fill(&*store, 0..2_000);
+    close_file(&*store);
+    let before = fs.calls_of(Call::Read);
+    let round = Round::of(&*store, 1);
+    assert!(round.is_clean() && round.records == 2_000, "{round:?}");
+    let reads = fs.calls_of(Call::Read) - before;
+    assert!(reads < 20, "{reads} reads of up to 256 KiB for {} bytes", round.bytes);
 }
 
 /// Flips one bit of a file on the real file system.
@@ -397,6 +439,40 @@ fn a_region_that_the_disk_does_not_give_back_is_passed_over() {
     assert_eq!((told.take(), round.versions_count), ([name(20)].into(), 1), "{round:?}");
     assert_eq!((round.records, store.status().poisoned), (39, None), "the others were read");
     put(&*store, &name(2), &value(2, 0)).unwrap();
+}
+
+/// The keys behind the new end are told at once, and nobody waits as for a disk that fails.
+#[test]
+fn a_file_that_has_lost_its_end_is_damaged_and_its_disk_is_not() {
+    for (backend, open) in WITH_JOURNAL {
+        let (fs, dir, told) = (FaultyFs::new(1), scratch_dir(), Arc::new(Told::default()));
+        let store = filled(open, &fs, dir.path(), 40);
+        let path = &data_files(&fs, dir.path())[1];
+        fs.open(path, OpenMode::Write).unwrap().truncate(700).unwrap();
+        let expected = unreadable(&*store, 40);
+        assert!(!expected.is_empty(), "{backend}");
+        store.observe_unreadable(told.clone());
+        let (mut cursor, mut is_over) = (ScrubCursor::default(), false);
+        while !is_over {
+            let step = store.scrub_step(&cursor, limits(u64::MAX)).unwrap();
+            assert_eq!(step.unread_blocks, 0, "{backend}");
+            (cursor, is_over) = (step.next, step.is_round_over);
+        }
+        assert_eq!(told.take(), expected, "{backend}");
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_is_told_and_the_others_are_read() {
+    for (backend, open) in WITH_JOURNAL {
+        let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+        let store = filled(open, &fs, dir.path(), 40);
+        let all = Round::of(&*store, u64::MAX).records;
+        fs.remove_file(&data_files(&fs, dir.path())[1]).unwrap();
+        let round = Round::of(&*store, u64::MAX);
+        assert!(round.places.len() == 1 && round.places[0].contains("missing"), "{backend}: {round:?}");
+        assert!(0 < round.records && round.records < all, "{backend}: {round:?}");
+    }
 }
 
 /// Half-written records of a loss of power, which a start has passed over, are no damage.

@@ -2,7 +2,7 @@
 //! the files of a store were set back to an earlier moment of the same run.
 
 use crate::common::*;
-use ombak_storage::fs::sim::{FaultyFs, Loss};
+use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory,
     MemoryFactory, MultiFactory, NoTerms, Selector, StorageError,
@@ -84,6 +84,7 @@ fn a_tail_that_is_lost_again_and_again_leaves_no_number_for_later_appends() {
         for _ in 0..5 {
             given.put(&*store, b"lost");
         }
+        assert_eq!(store.found_seq(), kept, "later appends do not change that");
     }
 }
 
@@ -170,6 +171,24 @@ fn each_store_of_a_partition_knows_the_base_of_all() {
         given.put(&*store, KEYS[low]);
         given.put(&*store, KEYS[high]);
     }
+}
+
+/// Whoever is told the last number compares it with what the next start finds.
+#[test]
+fn an_append_that_fails_is_not_the_last_one() {
+    let mut disks = [FaultyFs::new(1), FaultyFs::new(2)];
+    let mut given = Given::default();
+    let store = two([&disks[0], &disks[1]]);
+    KEYS.iter().for_each(|key| store.sync(given.put(&*store, key)).unwrap());
+    let last = store.last_seq();
+    disks[0].fail_at(Call::Write, 1);
+    assert!(put(&*store, KEYS[0], b"value").is_err());
+    assert_eq!(store.last_seq(), last);
+    drop(store);
+    disks = disks.map(|fs| fs.restart(Loss::Nothing));
+    let store = two([&disks[0], &disks[1]]);
+    assert_eq!(store.last_seq(), last);
+    given.put(&*store, KEYS[1]);
 }
 
 #[test]

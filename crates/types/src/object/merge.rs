@@ -172,7 +172,7 @@ impl Sibling {
 
     /// Values of different events are different values, even if their bytes are equal. Values of a
     /// kind with the same events are the same value, even if their bytes differ.
-    fn is_same_as(&self, other: &Self) -> bool {
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
         if self.is_of_a_kind() || other.is_of_a_kind() {
             return self.meta.kind == other.meta.kind && self.events().same_events(&other.events());
         }

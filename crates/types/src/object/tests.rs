@@ -462,9 +462,9 @@ fn written_by(n: usize, mut sibling: Sibling, secs: u64) -> Object {
 fn a_tombstone_without_its_time_is_older_than_every_value() {
     let (value, deleted) = (written_by(0, value(1), 5), written_by(1, Sibling::tombstone(), 9));
     let mut timeless = deleted.clone();
-    assert!(timeless.has_timed_tombstone() && !timeless.has_timeless_tombstone());
+    assert!(timeless.has_timed_tombstone() && !timeless.brings_timeless_tombstone(None));
     timeless.take_times_of_tombstones();
-    assert!(timeless.has_timeless_tombstone() && !value.has_timeless_tombstone());
+    assert!(timeless.brings_timeless_tombstone(None) && !value.brings_timeless_tombstone(None));
     assert!(!timeless.has_timed_tombstone() && timeless.digest() != deleted.digest());
     for (tombstone, is_hidden) in [(deleted, true), (timeless, false)] {
         let both = merged(&value, &tombstone);
@@ -488,6 +488,20 @@ fn a_tombstone_never_gets_its_time_back() {
     let both = merged(&met, &merged(&timeless, &written_by(0, value(1), 5)));
     assert!(!both.has_timed_tombstone() && both.siblings.len() == 2);
     assert_eq!(both.digest(), merged(&merged(&timeless, &written_by(0, value(1), 5)), &met).digest());
+}
+
+/// Rounds of removal take the times of two deletions one after the other.
+#[test]
+fn each_tombstone_without_its_time_is_news_of_its_own() {
+    let mut first = written_by(1, Sibling::tombstone(), 9);
+    first.take_times_of_tombstones();
+    let before = merged(&first, &written_by(2, Sibling::tombstone(), 11));
+    let mut after = before.clone();
+    after.take_times_of_tombstones();
+    assert_eq!((before.siblings.len(), after.siblings.len()), (2, 2));
+    assert!(before.brings_timeless_tombstone(None) && !before.brings_timeless_tombstone(Some(&first)));
+    assert!(after.brings_timeless_tombstone(Some(&before)), "one of two was known before");
+    assert!(!after.brings_timeless_tombstone(Some(&after)) && !first.brings_timeless_tombstone(Some(&after)));
 }
 
 #[test]

@@ -129,6 +129,35 @@ fn a_store_that_fails_waits_and_the_others_go_on() {
 }
 
 #[test]
+fn a_store_that_fails_for_ever_does_not_hold_up_the_next_round() {
+    let mut world = World::new(&[store(1, MB), store(2, MB)]);
+    let end = world.now.ms + 31 * DAY * 1_000;
+    let (mut tries, mut first_failures) = (0u64, 0u64);
+    while world.now.ms < end {
+        match world.schedule.next(world.now) {
+            Next::Wait => world.pass(60_000),
+            Next::Read { partition: 1, .. } => {
+                first_failures += u64::from(world.schedule.failed(world.now, 1));
+                tries += 1;
+            }
+            Next::Read { .. } => assert_ne!(world.turn(), Next::Wait),
+        }
+    }
+    assert_eq!(world.bytes(), 2 * MB, "the store that can be read was read in two rounds");
+    assert_eq!(world.schedule.saved().round, 2);
+    assert!(tries > 40_000 && first_failures == 1, "{tries} tries, {first_failures} first failures");
+}
+
+#[test]
+fn rounds_do_not_follow_one_another_without_a_pause() {
+    let mut world = World::with(ScrubConfig { interval: Duration::ZERO, ..config() }, &[store(1, 1_000)]);
+    world.run(59_000, 100);
+    assert_eq!((world.bytes(), world.schedule.saved().round), (1_000, 1));
+    world.run(60_000, 100);
+    assert_eq!((world.bytes(), world.schedule.saved().round), (2_000, 2));
+}
+
+#[test]
 fn bad_blocks_slow_everything_down() {
     let mut world = World::new(&[store(1, 100 * MB)]);
     let Next::Read { partition, cursor, .. } = world.schedule.next(world.now) else { panic!("it reads") };

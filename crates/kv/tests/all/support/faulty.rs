@@ -215,6 +215,10 @@ impl Backend for FaultyStore {
         self.inner.last_seq()
     }
 
+    fn found_seq(&self) -> u64 {
+        self.inner.found_seq()
+    }
+
     fn first_seq(&self) -> u64 {
         self.inner.first_seq()
     }

@@ -1,5 +1,6 @@
 //! Tests of exchanges without engines: the state machine by itself, and over modelled replicas.
 
 mod histories;
+mod lost_seqs;
 mod machine;
 mod model;

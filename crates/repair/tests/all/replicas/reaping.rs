@@ -174,24 +174,29 @@ async fn a_copy_that_was_read_before_the_removal_is_refused_after_it() {
 }
 
 /// History 13 of §6: a primary misses the order that takes the time of a tombstone, and gets the
-/// tombstone without its time as a copy. A write that was read before that comes after it.
+/// tombstone without its time as a copy. A write that was read before that comes after it. It is so
+/// for each deletion, also beside one whose tombstone has lost its time before.
 #[tokio::test]
 async fn a_copy_without_its_time_raises_the_fence_that_its_receiver_missed() {
     let cluster = Cluster::configured(3, without_siblings);
     cluster.put(0, "k", "v", PutOptions { w: count(3), ..PutOptions::default() }).await.unwrap();
-    let late = cluster.copy_of(0, "k", cluster.nodes[1].counter());
-    let mut clock = VectorClock::new();
-    clock.increment(&Actor::new(b"elsewhere"), UnixMicros(7_000_000));
-    let mut tombstone = Object { clock, siblings: vec![Sibling::tombstone()] };
-    tombstone.take_times_of_tombstones();
-    let mut head = Vec::new();
-    ombak_types::stored_object::encode_head(&tombstone, &mut head);
-    let copy = ReplicaStore { head: head.into(), body: Bytes::new(), ..late.clone() };
     let replica = cluster.nodes[1].local_replica();
-    let said = replica.store(copy).await.unwrap();
-    assert!(matches!(said.outcome, StoreOutcome::Stored { .. }));
-    let said = replica.store(late).await.unwrap();
-    assert_eq!(said.outcome, StoreOutcome::Fenced);
+    let mut timeless = Object { clock: VectorClock::new(), siblings: Vec::new() };
+    for deleted_by in ["one", "other"] {
+        let late = cluster.copy_of(0, "k", cluster.nodes[1].counter());
+        let mut clock = VectorClock::new();
+        let dot = clock.increment(&Actor::new(deleted_by.as_bytes()), UnixMicros(7_000_000));
+        let mut tombstone = Sibling::tombstone();
+        tombstone.meta.dot = Some(dot);
+        timeless.merge(Object { clock, siblings: vec![tombstone] });
+        let mut head = Vec::new();
+        ombak_types::stored_object::encode_head(&timeless, &mut head);
+        let copy = ReplicaStore { head: head.into(), body: Bytes::new(), ..late.clone() };
+        let said = replica.store(copy).await.unwrap();
+        assert!(matches!(said.outcome, StoreOutcome::Stored { .. }), "{deleted_by}");
+        let said = replica.store(late).await.unwrap();
+        assert_eq!(said.outcome, StoreOutcome::Fenced, "{deleted_by}");
+    }
 }
 
 fn without_siblings(config: &mut ombak_kv::KvConfig) {

@@ -18,7 +18,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         Kind::Duration,
         "30d",
         "How long a round of scrubbing over everything on the node takes. The rate follows from that and from the size \
-         of the stores, and is never below 64 KB a second.",
+         of the stores, and is never below 64 KB a second. Less than a minute counts as a minute.",
     ),
     KeySpec::own(
         "scrub.bytes_per_second_max",

@@ -98,8 +98,8 @@ mod tests {
                 has_terms: false,
                 crc_body: 0,
             };
-            let offset = bytes.len() as u64;
-            encode_record(&mut bytes, &fields, format!("key {seq}").as_bytes(), b"", &[&vec![1; length]], SALT, offset);
+            let (offset, key, body) = (bytes.len() as u64, format!("key {seq}"), vec![1_u8; length]);
+            encode_record(&mut bytes, &fields, key.as_bytes(), b"", &[&body[..]], SALT, offset);
         }
         let fs = FaultyFs::new(1);
         fs.create_dir_all(Path::new("/d")).unwrap();
@@ -137,6 +137,9 @@ mod tests {
     fn damage_is_none() {
         let (file, end) = file_of((0..100).map(|_| 50));
         file.write_at(&[0; 120], 1000).unwrap();
-        assert!(Batch::read(&mut Scanner::new(&*file, SALT, 0, end), 0, 1000, end).unwrap().is_none());
+        let mut scanner = Scanner::new(&*file, SALT, 0, end);
+        let before = Batch::read(&mut scanner, 0, 1000, end).unwrap().unwrap();
+        assert_eq!(before.records().count(), 10);
+        assert!(Batch::read(&mut scanner, 0, 1000, end).unwrap().is_none());
     }
 }

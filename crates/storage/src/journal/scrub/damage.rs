@@ -68,11 +68,12 @@ impl<P: JournalPolicy> Core<P> {
         file: &DataFile,
         damage: MetDamage,
         step: &mut ScrubStep,
+        give_way: &dyn Fn(),
     ) -> Result<(), StorageError> {
         if damage.ranges.is_empty() {
             return Ok(());
         }
-        let listed = self.listed_in(file, &damage.ranges);
+        let listed = self.listed_in(file, &damage.ranges, step, give_way);
         if !P::keeps_unreadable_versions() {
             if listed.is_none_or(|listed| listed.tombstones > 0 || !listed.puts.is_empty()) {
                 damage.ranges.iter().for_each(|range| self.met_damaged_log(file, range, step));
@@ -110,12 +111,21 @@ impl<P: JournalPolicy> Core<P> {
         Ok(records)
     }
 
-    /// What the hint file lists in these ranges; none if there is no hint file that can be read.
-    fn listed_in(&self, file: &DataFile, ranges: &[Range<u64>]) -> Option<Listed> {
+    /// What the hint file lists in these ranges; none if there is no hint file that can be read. It
+    /// is read as a whole, so it counts: a file with damage everywhere is read at the same rate.
+    fn listed_in(
+        &self,
+        file: &DataFile,
+        ranges: &[Range<u64>],
+        step: &mut ScrubStep,
+        give_way: &dyn Fn(),
+    ) -> Option<Listed> {
         let handle = self.shared.fs.open(&hint_path(&self.dir, file.id), OpenMode::Read).ok()?;
+        step.bytes_read += handle.length().ok()?;
         let reader = HintReader::open(handle, file.id, file.salt).ok()??;
         let mut listed = Listed::default();
         let is_whole = reader.for_each(|entry| {
+            give_way();
             let offset = u64::from(entry.offset);
             match entry.kind {
                 _ if !is_in(ranges, offset) => {}

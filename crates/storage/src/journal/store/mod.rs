@@ -109,6 +109,10 @@ impl<P: JournalPolicy> Backend for Store<P> {
         self.core.writer.lock().last_seq()
     }
 
+    fn found_seq(&self) -> u64 {
+        self.core.writer.lock().seqs.found()
+    }
+
     fn first_seq(&self) -> u64 {
         self.core.writer.lock().seqs.base() + 1
     }

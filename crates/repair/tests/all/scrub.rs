@@ -74,7 +74,7 @@ async fn the_only_copy_is_reported_and_stays() {
     assert_eq!(sum(&report, |store| store.damaged), 1, "{report:?}");
     let is_reported = |c: &Cluster| sum(&c.kv(owner).scrub_report(), |store| store.not_repairable) == 1;
     cluster.wait_until("it is known that nobody can repair it", is_reported).await;
-    let unreadable = cluster.kv(owner).unreadable_report(10);
+    let unreadable = cluster.repair(owner).unreadable_report(10);
     assert_eq!(unreadable.versions.iter().map(|version| &version.key[..]).collect::<Vec<_>>(), [b"k"]);
     // Another round tells of it again, and removes nothing.
     scrub(&cluster, owner).await;
