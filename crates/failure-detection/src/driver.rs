@@ -47,7 +47,8 @@ pub enum StartError {
     NoRandomBytes(#[from] NoRandomBytes),
 }
 
-/// The failure detector of one node. It is cheap to clone, and runs until [`FailureDetector::stop`].
+/// The failure detector of one node. It is cheap to clone, and runs until
+/// [`FailureDetector::stop`].
 #[derive(Clone)]
 pub struct FailureDetector {
     inner: Arc<Inner>,
@@ -170,8 +171,8 @@ async fn run(inner: Weak<Inner>, runtime: Arc<dyn Runtime>) {
             return;
         }
         let due = strong.tick();
-        // The task must not keep the failure detector alive while it sleeps for long, but it never does:
-        // something is due within one announcement interval.
+        // The task must not keep the failure detector alive while it sleeps for long, but it never
+        // does: something is due within one announcement interval.
         let _ = within(&*runtime, Some(strong.began + due), strong.wake.notified()).await;
     }
 }

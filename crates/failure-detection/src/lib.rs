@@ -12,8 +12,8 @@
 //!   [`DetectionTransport`].
 //!
 //! What it is not: it does not decide which nodes are members. Members come from outside
-//! ([`FailureDetector::set_members`]); a node that is not a member is neither probed nor believed. It
-//! has no sockets, and it does not prove who a sender is: the transport does. Nothing here is
+//! ([`FailureDetector::set_members`]); a node that is not a member is neither probed nor believed.
+//! It has no sockets, and it does not prove who a sender is: the transport does. Nothing here is
 //! durable, and nothing that must agree on all nodes may be derived from it.
 //!
 //! Invariants:

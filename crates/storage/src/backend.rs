@@ -367,7 +367,8 @@ pub trait Backend: Send + Sync {
         Ok(())
     }
 
-    /// Bytes that a round of scrubbing reads: what the store has on disk; 0 if it has nothing there.
+    /// Bytes that a round of scrubbing reads: what the store has on disk; 0 if it has nothing
+    /// there.
     fn bytes_to_scrub(&self) -> u64 {
         0
     }

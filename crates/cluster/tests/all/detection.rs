@@ -32,10 +32,10 @@ async fn nodes_find_each_other_write_and_notice_who_stops() {
         assert_eq!(cluster.values(node, "k").await, ["v"]);
     }
     // What nodes tell about themselves arrives.
-    let membership = cluster.node(0).membership().unwrap();
+    let detector = cluster.node(0).failure_detector().unwrap();
     let ring = cluster.node(0).kv().ring().version();
     let told = || {
-        let view = membership.view();
+        let view = detector.view();
         view.peers.values().filter_map(|peer| peer.soft_state.clone()).all(|state| state.ring.number == ring.number)
             && view.peers.values().all(|peer| peer.soft_state.is_some())
     };
@@ -53,15 +53,15 @@ async fn nodes_find_each_other_write_and_notice_who_stops() {
 
     cluster.node(2).stop().await;
     eventually("the node has left", || !sees(&cluster, 0, 2) && !sees(&cluster, 1, 2)).await;
-    assert_eq!(membership.view().peers[&cluster.id(2)].state, PeerState::Left);
-    assert!(cluster.node(2).membership().is_none());
+    assert_eq!(detector.view().peers[&cluster.id(2)].state, PeerState::Left);
+    assert!(cluster.node(2).failure_detector().is_none());
     assert!(sees(&cluster, 0, 1));
     cluster.put(0, "k2", "v", PutOptions::default()).await.unwrap();
 
     // This one does not say goodbye to the failure detection.
     let silent = cluster.id(1);
     drop(cluster.nodes.remove(1));
-    eventually("the node is down", || membership.view().peers[&silent].state == PeerState::Down).await;
+    eventually("the node is down", || detector.view().peers[&silent].state == PeerState::Down).await;
     assert!(!cluster.node(0).peers().is_up(silent));
     cluster.stop().await;
 }

@@ -7,8 +7,8 @@ use ombak_types::Error;
 /// between clusters are consumers. The node keeps the place of a consumer in the file
 /// `feed-<name>.json`, and calls it from one thread.
 pub trait ChangeConsumer: Send + Sync {
-    /// The name: lower-case letters and hyphens. It never changes. Another consumer of the node with
-    /// the same name would use the same file, so such a node does not start.
+    /// The name: lower-case letters and hyphens. It never changes. Another consumer of the node
+    /// with the same name would use the same file, so such a node does not start.
     fn name(&self) -> &'static str;
 
     /// How much of each version it wants.

@@ -189,7 +189,7 @@ mod tests {
             fs.create_dir_all(dir()).unwrap();
             fs.sync_dir(Path::new("/")).unwrap();
             StateFile::new(fs.clone(), dir()).save(&saved(1)).unwrap();
-            fs.cut_power_at(fs.calls() + cut);
+            fs.cut_power_at(cut);
             let written = StateFile::new(fs.clone(), dir()).save(&saved(2));
             let fs = fs.restart(Loss::Everything);
             let found = StateFile::new(fs.clone(), dir()).load();

@@ -22,6 +22,5 @@ mod restart;
 mod retries;
 mod riak_scenarios;
 mod slow_requests;
-mod sums;
 mod support;
 mod wires;

@@ -13,6 +13,7 @@ mod restored;
 mod rounds;
 mod scrub;
 mod starting;
+mod sums;
 #[path = "../../../kv/tests/all/support/mod.rs"]
 mod support;
 mod transfer_threads;

@@ -3,7 +3,7 @@
 
 use crate::support::Node;
 use ombak_kv::replica::{Compare, Compared, Give, ReapingClient, Round, Summarize, TransferClient, VoteRequest};
-use ombak_kv::{ClassId, Kv, KvConfig, LocalReplica, OpenError};
+use ombak_kv::{ClassId, Kv, KvConfig, LocalReplica};
 use ombak_repair::Repair;
 use ombak_ring::RingVersion;
 use ombak_storage::fs::RealFs;
@@ -49,11 +49,13 @@ async fn all_handles_of_an_engine_share_one_state() {
     assert_eq!((config.concurrency, config.gives, config.takes), (7, false, true));
 }
 
-fn open(dir: &std::path::Path) -> Result<Kv, OpenError> {
-    let stores = BitcaskFactory::new(Arc::new(RealFs), dir.join("bitcask"), JournalConfig::default()).unwrap();
+/// The error is that of the directory, or that of the engine.
+fn open(dir: &std::path::Path) -> Result<Kv, String> {
+    let stores = BitcaskFactory::new(Arc::new(RealFs), dir.join("bitcask"), JournalConfig::default());
+    let stores = stores.map_err(|why| why.to_string())?;
     let mut config = KvConfig::new("node", dir, Arc::new(stores));
     config.ring_size = 8;
-    Kv::open(config)
+    Kv::open(config).map_err(|why| why.to_string())
 }
 
 /// The directory of a node stays locked as long as its engine lives.

@@ -63,7 +63,8 @@ fn damage_of_the_only_copy_is_found_and_reported_and_stays() {
     flip(&path, at + 5);
     let node = home.start();
     home.run(&["admin", "scrub", "start"]).ok();
-    let report = wait_until(&home, "the damage is found", |report| sum(report, "damaged") == 1);
+    // The node may have begun a round by itself before, which counts the same damage.
+    let report = wait_until(&home, "the damage is found", |report| sum(report, "damaged") >= 1);
     assert_eq!(report["interval_secs"], 3_600);
     let report = wait_until(&home, "the round is over", |report| report["state"] == "waiting");
     assert!(sum(&report, "round_bytes") > 20 * 60, "{report}");

@@ -42,8 +42,8 @@ impl UncachedFile {
     fn read_direct(&self, buffer: &mut [u8], offset: u64) -> Option<io::Result<usize>> {
         let file = self.direct.as_ref().filter(|_| !self.is_direct_refused.load(Ordering::Relaxed))?;
         match read_aligned(file, buffer, offset) {
-            // File systems differ in what they say. Whatever else is wrong, a read through the cache
-            // finds too.
+            // File systems differ in what they say. Whatever else is wrong, a read through the
+            // cache finds too.
             Err(error) if !is_media_error(&error) => {
                 self.is_direct_refused.store(true, Ordering::Relaxed);
                 None

@@ -9,7 +9,8 @@
 //! Invariants:
 //! * The mark of a clean close is durably gone before the first write of a start.
 //! * The base of a run (`crate::seq`) is durable before the first append of the run. A clean close
-//!   removes it, because all appends are found then.
+//!   removes it, because all appends are found then. If the run had none, the base of an earlier
+//!   run that did not end in order stays.
 //! * A copied identity file makes the copy another store: the file records its own inode and
 //!   creation time.
 
@@ -50,7 +51,9 @@ pub(crate) struct Record {
     lost_writes_boot: u64,
     /// No append had a higher number when this was written.
     seq: u64,
-    /// All appends of the run have higher numbers; 0 after a clean close.
+    /// All appends of the run have higher numbers. After a clean close it is the base of an earlier
+    /// run that did not end in order, if no later append shows that its numbers are used; 0
+    /// otherwise.
     base: u64,
     /// The OS boot id.
     machine: Option<u128>,
@@ -160,6 +163,8 @@ pub(super) struct IdentityFile {
     was_clean: bool,
     /// Whether there was neither an identity file nor data.
     is_fresh: bool,
+    /// The base of an earlier run that did not end in order, or 0.
+    spent_base: u64,
     record: Mutex<Record>,
     /// Whether this start is recorded on disk.
     has_begun: AtomicBool,
@@ -219,6 +224,7 @@ impl IdentityFile {
             dir: dir.to_owned(),
             was_clean,
             is_fresh,
+            spent_base: record.base,
             record: Mutex::new(Record { base, ..record }),
             has_begun: AtomicBool::new(false),
             may_append: AtomicBool::new(false),
@@ -304,7 +310,9 @@ impl IdentityFile {
         }
         self.change(|record| {
             record.seq = record.seq.max(seq);
-            record.base = 0;
+            // A run that has lost all of its appends has used numbers up to here. Without an append
+            // of this run, only that base tells the next start.
+            record.base = if record.seq > record.base { 0 } else { self.spent_base };
             record.is_clean = true;
         })
     }

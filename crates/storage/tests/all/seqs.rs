@@ -88,6 +88,28 @@ fn a_tail_that_is_lost_again_and_again_leaves_no_number_for_later_appends() {
     }
 }
 
+/// The start that finds the loss ends in order and has no append. So the next one finds what it
+/// found.
+#[test]
+fn an_orderly_end_without_appends_forgets_no_loss() {
+    let mut given = Given::default();
+    let fs = FaultyFs::new(1);
+    let store = one(&fs);
+    store.sync(given.put(&*store, b"kept")).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let store = one(&fs);
+    given.put(&*store, b"lost");
+    drop(store);
+    let fs = fs.restart(Loss::Everything);
+    for _ in 0..3 {
+        let store = one(&fs);
+        store.maintain(NOW_SECS).unwrap();
+        store.close().unwrap();
+    }
+    given.put(&*one(&fs), b"key");
+}
+
 #[test]
 fn a_store_that_lost_everything_goes_on_behind_it() {
     let mut given = Given::default();

@@ -296,6 +296,7 @@ async fn remove(cluster: &Cluster, nodes: &[usize], digest: u64) {
     let copy = cluster.copy_of(nodes[0], "k", cluster.nodes[nodes[0]].counter());
     let round = Round { partition: copy.partition, n_val: copy.n, ring: copy.ring, number: 1 };
     for &node in nodes {
+        ombak_repair::Repair::of(&cluster.nodes[node]);
         let request = RemoveRequest { round, versions: vec![(copy.key.clone(), digest)] };
         cluster.nodes[node].local_replica().remove(request).await.unwrap();
     }

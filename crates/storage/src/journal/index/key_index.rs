@@ -68,8 +68,8 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// index cannot read it.
     fn loaded(&self, key: Self::Key<'_>) -> Result<Option<Entry>, StorageError>;
 
-    /// Removes the tombstones of a load, which has found appends up to `last_seq`. Later appends get
-    /// their numbers from `seqs`.
+    /// Removes the tombstones of a load, which has found appends up to `last_seq`. Later appends
+    /// get their numbers from `seqs`.
     fn finish_load(&self, last_seq: u64, seqs: &SeqSource) -> Result<(), StorageError>;
 
     /// Continues a sweep for versions that expired before `now_secs`, by about `count_max` keys,

@@ -109,11 +109,13 @@ fn a_file_of_an_earlier_run_is_not_taken() {
             });
             assert!(!is_exact(&world), "{kind:?}, closed cleanly: {is_clean}");
         }
+        // A run that has written nothing may have recorded its start. Then the file is not taken
+        // either; if it is taken, it is right.
         let world = stale_file(kind, |world| {
             world.start(false);
             world.stop(true);
         });
-        assert!(is_exact(&world), "{kind:?}: that run has written nothing");
+        world.check(3);
         let world = stale_file(kind, |world| {
             world.start(false);
             let key = storage_key("a", "one");
@@ -146,11 +148,7 @@ fn sums_wait_for_the_class_map_of_their_run() {
     let changed_between = |run: fn(&World)| {
         let mut world = summed(Kind::Bitcask);
         world.stop(true);
-        let saved = fs::read(file(&world)).unwrap();
-        world.start(false);
-        world.set_bucket("other", "n_val", json!(2));
-        world.stop(true);
-        fs::write(file(&world), saved).unwrap();
+        world.set_bucket_while_stopped("other", "n_val", json!(2));
         world.start(true);
         assert_eq!(world.partition().sums_state(3), SumsState::Unknown);
         run(&world);

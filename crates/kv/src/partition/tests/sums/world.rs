@@ -149,8 +149,14 @@ impl World {
     }
 
     pub(super) fn set_bucket(&self, bucket: &str, property: &str, value: serde_json::Value) {
-        let changes = json!({ property: value }).as_object().cloned().unwrap();
-        self.run().registry.set_bucket(&Bucket::untyped(bucket.to_owned()), &changes).unwrap();
+        set_bucket_in(&self.run().registry, bucket, property, value);
+    }
+
+    /// Changes a property without a start of the store.
+    pub(super) fn set_bucket_while_stopped(&self, bucket: &str, property: &str, value: serde_json::Value) {
+        assert!(self.run.is_none());
+        let registry = BucketRegistry::open(Arc::new(RealFs), self.dir.path(), "n@h", &PropMap::new()).unwrap();
+        set_bucket_in(&registry, bucket, property, value);
     }
 
     pub(super) fn put(&self, key: &[u8], sibling: Sibling, seen: &VectorClock) -> u64 {
@@ -233,4 +239,9 @@ pub(super) fn value(expires_secs: Option<u32>) -> Sibling {
     let mut sibling = Sibling::new("value");
     sibling.meta.expires_secs = expires_secs;
     sibling
+}
+
+fn set_bucket_in(registry: &BucketRegistry, bucket: &str, property: &str, value: serde_json::Value) {
+    let changes = json!({ property: value }).as_object().cloned().unwrap();
+    registry.set_bucket(&Bucket::untyped(bucket.to_owned()), &changes).unwrap();
 }

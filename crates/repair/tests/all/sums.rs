@@ -2,7 +2,9 @@
 
 use crate::support::stores::{bitcask, leveled, memory, multi, scratch_dir};
 use crate::support::{Node, bucket, map};
-use ombak_kv::{ClassId, KvConfig, SUMMARY_RANGES_MAX, Summarize, SumsState, SumsStep, TransferClient};
+use ombak_kv::replica::{SUMMARY_RANGES_MAX, Summarize, TransferClient};
+use ombak_kv::{ClassId, KvConfig, SumsState, SumsStep};
+use ombak_repair::Repair;
 use ombak_types::VectorClock;
 use serde_json::json;
 
@@ -51,6 +53,7 @@ async fn sums_are_those_that_other_nodes_get() {
         let node = Node::configured(|config: &mut KvConfig| {
             (config.backend, config.ring_size, config.keeps_sums) = (stores, RING_SIZE, true);
         });
+        let _answers = Repair::of(&node.kv);
         for number in 0..40 {
             put(&node, &format!("k{number}"), "before").await;
         }
