@@ -3,14 +3,14 @@
 use crate::send::disabled;
 use crate::work::Work;
 use ombak_kv::repair_host::{
-    Access, BrokenRule, Failure, Partition, RepairHost, Taken, digest, is_broken, is_of_class, is_unreadable,
+    Access, BrokenRule, Failure, Partition, RepairHost, Taken, digest, is_broken, is_of_class, is_unreadable, mix,
 };
 use ombak_kv::replica::{
     COMPARE_KEYS_MAX, Compare, Compared, Held, HeldVersion, Push, Pushed, RangeSum, ReplicaStore, SUMMARY_RANGES_MAX,
     StoreMode, StoredVersion, Summarize, Summary, checksum_of, range_of,
 };
 use ombak_runtime::Waited;
-use ombak_storage::{Detail, FoldEntry, Origin, Scope, key_hash};
+use ombak_storage::{Detail, Origin, Scope, key_hash};
 use ombak_types::{Error, StoreFailure, StoreFailureKind, stored_object};
 
 /// Number of entries that a fold takes from a snapshot at a time.
@@ -130,19 +130,13 @@ pub(crate) fn summarize(host: &dyn RepairHost, summarize: &Summarize, waited: &W
             let hash = key_hash(&entry.key);
             let sum = &mut sums[range_of(hash, ranges) as usize];
             sum.versions += 1;
-            sum.sum = sum.sum.wrapping_add(mix(hash, entry));
+            sum.sum = sum.sum.wrapping_add(mix(hash, entry.digest));
             if synced && partition.is_known_as_unreadable(&entry.key) {
                 // The sum proves nothing, so the keys of the range are compared one by one.
                 sum.sum = sum.sum.wrapping_add(1);
             }
         }
     }
-}
-
-/// A number for one version, such that sums of them tell sets of versions apart.
-pub(crate) fn mix(hash: u64, entry: &FoldEntry) -> u64 {
-    let mixed = (hash ^ entry.digest.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ entry.digest
 }
 
 /// Compares one key without its lock: a version that arrives meanwhile is a descendant of what was

@@ -15,6 +15,7 @@ pub use crate::partition::{
 pub use crate::reaping::{Class, DueVersions, Ending, Fences, Floors, ReapingCounts, ReapingState};
 pub use crate::replica::{KnownCounters, REAP_BYTES_MAX, TRANSFER_BYTES_MAX};
 pub use crate::routing::{class_of_key, is_of_class};
+pub use crate::sums::mix;
 pub use crate::transfer::{
     Asked, AwaitedReplicas, Classes, Comparison, Filling, FoldBegin, ForeignCopy, ForeignData, Owed, OwedMarks, Proofs,
     SetAside, Transfers, UNKNOWN_N, is_of_one_ring, is_to_be_full,

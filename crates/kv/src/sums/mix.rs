@@ -6,7 +6,7 @@ use crate::replica::RangeSum;
 /// of its key.
 ///
 /// Replicas compare sums of these numbers, so the formula is a part of the protocol between nodes.
-pub(super) const fn mix(hash: u64, digest: u64) -> u64 {
+pub const fn mix(hash: u64, digest: u64) -> u64 {
     let mixed = (hash ^ digest.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) ^ digest
 }

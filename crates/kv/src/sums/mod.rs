@@ -45,6 +45,7 @@ mod state;
 mod walk;
 
 pub(crate) use file::SumsSetup;
+pub use mix::mix;
 pub(crate) use partition_sums::PartitionSums;
 pub use plain::{SLOT_SECS, Sums, slot_of};
 pub use state::{ClassCut, SumsState};

@@ -16,8 +16,8 @@ use super::lists::{Item, is_lacked_by_sender, lacked};
 use super::marks::{Known, PeerStore};
 use super::pairs::{Pair, busy, is_pair};
 use super::sums::RANGES;
-use crate::compare::{compare, mix};
-use ombak_kv::repair_host::RepairHost;
+use crate::compare::compare;
+use ombak_kv::repair_host::{RepairHost, mix};
 use ombak_kv::replica::{Compare, Held, HeldVersion, range_of};
 use ombak_runtime::Waited;
 use ombak_types::{Error, NodeId, StoreFailure};
@@ -122,7 +122,7 @@ impl Exchanges {
             if list.ranges.binary_search(&range_of(hash, RANGES as u32)).is_err() {
                 return;
             }
-            let mix = mix(hash, entry);
+            let mix = mix(hash, entry.digest);
             // The other node may have the only copy that can be read.
             if partition.is_known_as_unreadable(&entry.key) {
                 return;

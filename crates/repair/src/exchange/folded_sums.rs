@@ -1,9 +1,8 @@
 //! Sums by a fold over the keys of a class. It takes as long as the class is large.
 
 use super::sums::{Cut, RANGES, SumSource, Sums};
-use crate::compare::mix;
 use ombak_kv::ClassId;
-use ombak_kv::repair_host::{BrokenRule, Partition, RepairHost, is_broken, is_of_class};
+use ombak_kv::repair_host::{BrokenRule, Partition, RepairHost, is_broken, is_of_class, mix};
 use ombak_kv::replica::range_of;
 use ombak_runtime::Waited;
 use ombak_storage::{Detail, FoldEntry, Scope, key_hash};
@@ -24,7 +23,7 @@ impl SumSource for FoldedSums {
         partition.await_writers();
         let mut sums = Sums::default();
         fold(host, &partition, class, waited, |entry, hash| {
-            sums.add(range_of(hash, RANGES as u32), mix(hash, entry));
+            sums.add(range_of(hash, RANGES as u32), mix(hash, entry.digest));
             if partition.is_known_as_unreadable(&entry.key) {
                 // The sum proves nothing, so the keys of the range are compared one by one.
                 sums.add(range_of(hash, RANGES as u32), 1);

@@ -19,13 +19,13 @@ use super::pairs::{Pair, busy, witnesses};
 use super::sums::{Cut, RANGES};
 use super::verdict::Witness;
 use crate::Host;
-use crate::compare::{mix, refusal};
+use crate::compare::refusal;
 use crate::fold::Candidate;
 use crate::progress::TransferKind;
 use crate::send::Target;
 use crate::work::Work;
 use ombak_kv::ClassId;
-use ombak_kv::repair_host::{Access, RepairHost, TRANSFER_BYTES_MAX};
+use ombak_kv::repair_host::{Access, RepairHost, TRANSFER_BYTES_MAX, mix};
 use ombak_kv::replica::{COMPARE_KEYS_MAX, Held, HeldVersion, range_of};
 use ombak_ring::RingVersion;
 use ombak_runtime::Asker;
@@ -226,7 +226,7 @@ impl Run {
             fold(&*there, &partition, class, waited, |entry, hash| {
                 let range = range_of(hash, RANGES as u32);
                 let Some(keys) = by_range.get_mut(&range).filter(|_| range <= last) else { return };
-                let item = Item { mix: mix(hash, entry), seq: entry.seq };
+                let item = Item { mix: mix(hash, entry.digest), seq: entry.seq };
                 keys.push(KeyedItem { item, key: entry.key.clone(), digest: entry.digest });
                 count += 1;
                 // The highest ranges are left out, one after the other, and never the first one.
