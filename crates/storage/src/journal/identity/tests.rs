@@ -153,9 +153,13 @@ fn a_run_that_did_not_end_in_order_may_have_used_all_numbers_up_to_the_next_base
     assert_eq!(first, base_after(0), "there was data");
     let fs = fs.restart(Loss::Everything);
     assert_eq!(bases(&fs), (first, base_after(first)));
-    let second = begun(&fs);
-    second.end(40).unwrap();
-    assert_eq!(bases(&fs.restart(Loss::Everything)), (0, base_after(40)), "all numbers were found");
+    begun(&fs).end(40).unwrap();
+    let fs = fs.restart(Loss::Everything);
+    assert_eq!(bases(&fs), (first, base_after(first)), "no append shows that the lost numbers are used");
+    let third = begun(&fs);
+    let last = third.base() + 40;
+    third.end(last).unwrap();
+    assert_eq!(bases(&fs.restart(Loss::Everything)), (0, base_after(last)), "all numbers were found");
 }
 
 #[test]
