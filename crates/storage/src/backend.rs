@@ -15,9 +15,11 @@ use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::openings::Openings;
 use crate::receipt::Appended;
 use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
 use crate::seq::SeqSource;
+use crate::terms_check::{TermCursor, TermStep};
 use crate::unreadable::UnreadableObserver;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -267,6 +269,11 @@ pub trait Backend: Send + Sync {
     /// this number there are none.
     fn first_seq(&self) -> u64;
 
+    /// Which of the numbers that this store has given are lost, this start included. The history
+    /// belongs to the id of the store: a store with a new id begins with none. It knows nothing of
+    /// numbers above [`Self::last_seq`]. Not for each request: copies up to 64 pairs of numbers.
+    fn openings(&self) -> Openings;
+
     /// Refuses writes with [`StorageError::ClosedToWrites`] from now on (`true`), or takes them
     /// again (`false`). Reads go on. Writes that were under way have ended when this returns.
     fn close_to_writes(&self, closed: bool);
@@ -378,6 +385,14 @@ pub trait Backend: Send + Sync {
     /// could not be done, and nothing about what lies there. Blocks: not for network threads.
     fn scrub_step(&self, _cursor: &ScrubCursor, _limits: ScrubLimits<'_>) -> Result<ScrubStep, StorageError> {
         Ok(ScrubStep::nothing())
+    }
+
+    /// Compares index entries with the objects that justify them, from a place of the walk on, and
+    /// mends what differs. It looks at no more than `count_max` keys or entries, which is at least
+    /// one. Stores without index entries have nothing to do. Reads and writes go on. Fails while
+    /// the store takes no writes. Blocks: not for network threads.
+    fn check_terms(&self, _cursor: &TermCursor, _count_max: usize) -> Result<TermStep, StorageError> {
+        Ok(TermStep::nothing())
     }
 
     /// Refuses further writes with [`StorageError::Closed`], syncs everything that was appended

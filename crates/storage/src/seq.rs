@@ -34,9 +34,10 @@
 
 use crate::error::StorageError;
 use crate::limits::SEQ_MAX;
+use crate::openings::Opening;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How many numbers a start skips: more than a partition appends in a minute.
 const JUMP: u64 = 1 << 26;
@@ -62,6 +63,8 @@ struct Numbers {
     base: AtomicU64,
     /// The highest number of an append that the start has found.
     found: AtomicU64,
+    /// Whether an earlier run may have given numbers above `found`.
+    may_miss_appends: AtomicBool,
 }
 
 impl SeqSource {
@@ -77,6 +80,20 @@ impl SeqSource {
         self.0.found.fetch_max(found, Ordering::AcqRel);
         self.0.base.fetch_max(base, Ordering::AcqRel);
         self.0.counter.fetch_max(base, Ordering::AcqRel);
+    }
+
+    /// Notes that a store of the partition did not end in order, so that numbers between the last
+    /// found append and the base may have been given.
+    pub(crate) fn note_missing_appends(&self) {
+        self.0.may_miss_appends.store(true, Ordering::Release);
+    }
+
+    /// What this start leaves out; none if no number of it can have been given. It is final when
+    /// all stores of the partition are open.
+    pub(crate) fn opening(&self) -> Option<Opening> {
+        let opening = Opening { end: self.found(), base: self.base() };
+        let leaves_out = self.0.may_miss_appends.load(Ordering::Acquire) && opening.end < opening.base;
+        leaves_out.then_some(opening)
     }
 
     /// The highest number of an append that the start has found.

@@ -20,12 +20,14 @@ use crate::error::StorageError;
 use crate::fold::{KeyRange, TermRange};
 use crate::journal::{IndexDamage, IndexTables, le_at};
 use crate::ledger::{
-    Change, Difference, KeyBounds, LedgerKey, ORDERED_UP_TO, Tree, TreeShared, TreeView, note, remove_dir, store_key,
-    visit_differences, visit_terms,
+    Change, CheckedTree, Difference, KeyBounds, LedgerKey, ORDERED_UP_TO, Tree, TreeShared, TreeView, note, remove_dir,
+    store_key, visit_differences, visit_terms,
 };
+use crate::terms_check::{TermCursor, TermStep};
 use bytes::{BufMut, Bytes, BytesMut};
 use ombak_types::names::split_storage_key;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +45,14 @@ pub(super) struct OrderedIndexShared {
 /// The ordered index is written after this many appends, even if little has changed in it. Bounds
 /// how many appends a start must compare with it.
 const APPENDS_BETWEEN_NOTES: u64 = 1_000_000;
+
+/// How many index entries a change has added and removed. A key that is listed in order, or is not
+/// any more, counts as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct EntriesChanged {
+    pub(super) added: u64,
+    pub(super) removed: u64,
+}
 
 pub(super) struct OrderedIndexTree {
     shared: Arc<OrderedIndexShared>,
@@ -91,8 +101,8 @@ impl OrderedIndexTree {
     }
 
     /// Sets a key to a version with this head, or removes it (none). A head without index entries
-    /// may be passed as empty.
-    pub(super) fn set(&self, key: &[u8], head: Option<&[u8]>) -> Result<(), StorageError> {
+    /// may be passed as empty. Returns what has changed.
+    pub(super) fn set(&self, key: &[u8], head: Option<&[u8]>) -> Result<EntriesChanged, StorageError> {
         let _writes = self.writes.lock();
         self.replace(key, head)
     }
@@ -106,34 +116,50 @@ impl OrderedIndexTree {
     ) -> Result<(), StorageError> {
         let _writes = self.writes.lock();
         let head = look()?;
-        self.replace(key, head.as_deref())
+        self.replace(key, head.as_deref()).map(drop)
     }
 
-    fn replace(&self, key: &[u8], head: Option<&[u8]>) -> Result<(), StorageError> {
-        let ledger_key = LedgerKey::of_key(key);
-        let old = self.tree.get(&ledger_key.bytes)?;
-        let mut old_terms = old.as_ref().map_or_else(Vec::new, decode_terms);
-        // The terms were written in order, but bytes from a disk are not trusted. Sorting a sorted
-        // list costs one pass.
-        old_terms.sort();
-        old_terms.dedup();
+    /// Whether a key is there, with the terms of this head.
+    pub(super) fn agrees(&self, key: &[u8], head: &[u8]) -> Result<bool, StorageError> {
+        let entry = self.tree.get(&LedgerKey::of_key(key).bytes)?;
+        Ok(entry.is_some_and(|entry| sorted_terms(&entry) == self.terms_of(head)))
+    }
+
+    /// The terms of a head, in order.
+    fn terms_of(&self, head: &[u8]) -> Vec<(Bytes, Bytes)> {
         let mut terms: Vec<(Bytes, Bytes)> = Vec::new();
-        if let Some(head) = head.filter(|head| !head.is_empty()) {
+        if !head.is_empty() {
             let copy = Bytes::copy_from_slice;
             self.shared.terms.visit(head, &mut |field, term| terms.push((copy(field), copy(term))));
             terms.sort();
             terms.dedup();
         }
+        terms
+    }
+
+    fn replace(&self, key: &[u8], head: Option<&[u8]>) -> Result<EntriesChanged, StorageError> {
+        let ledger_key = LedgerKey::of_key(key);
+        let old = self.tree.get(&ledger_key.bytes)?;
+        let old_terms = old.as_ref().map_or_else(Vec::new, sorted_terms);
+        let terms = head.map_or_else(Vec::new, |head| self.terms_of(head));
         if old.is_some() == head.is_some() && old_terms == terms {
-            return Ok(());
+            return Ok(EntriesChanged::default());
         }
         let bucket_len = split_storage_key(key).map_or(0, |(_, _, user_key)| key.len() - user_key.len());
         let place = |(field, term): &(Bytes, Bytes)| LedgerKey::of_term(key, bucket_len, field, term);
+        let mut changed = EntriesChanged {
+            added: u64::from(old.is_none() && head.is_some()),
+            removed: u64::from(old.is_some() && head.is_none()),
+        };
         let mut changes: Vec<Change> = Vec::new();
         visit_differences(&old_terms, &terms, Ord::cmp, |difference| {
             changes.push(match difference {
-                Difference::Removed(old) => (place(old).bytes, None),
+                Difference::Removed(old) => {
+                    changed.removed += 1;
+                    (place(old).bytes, None)
+                }
                 Difference::Added(new) => {
+                    changed.added += 1;
                     let place = place(new);
                     (place.bytes, Some(place.whole.unwrap_or_default()))
                 }
@@ -142,7 +168,7 @@ impl OrderedIndexTree {
         let whole = ledger_key.whole;
         changes.push((ledger_key.bytes, head.map(|_| encode_terms(&terms, whole.as_deref()))));
         self.tree.apply(changes);
-        Ok(())
+        Ok(changed)
     }
 
     /// The `seq` up to which the ordered index on disk has seen the journal.
@@ -205,6 +231,28 @@ impl OrderedIndexTree {
         self.tree.view()
     }
 
+    /// Compares the index entries with the entries of their keys, and mends what differs. Returns
+    /// the keys that were visited and are not there for `is_there`, besides.
+    pub(super) fn check_terms(
+        &self,
+        cursor: &TermCursor,
+        count_max: usize,
+        is_there: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<(TermStep, Vec<Bytes>), StorageError> {
+        let strays = RefCell::new(Vec::new());
+        let justified = |ledger_key: &[u8], value: &Bytes| {
+            let (whole, places) = places_of_entry(ledger_key, value);
+            let key = store_key(whole.as_deref().unwrap_or(ledger_key)).filter(|_| !cursor.in_terms);
+            if let Some(key) = key.filter(|key| !is_there(key)) {
+                strays.borrow_mut().push(Bytes::copy_from_slice(key));
+            }
+            Ok(places)
+        };
+        let checked = CheckedTree { tree: &self.tree, writes: &self.writes, justified: &justified };
+        let step = checked.step(cursor, count_max)?;
+        Ok((step, strays.into_inner()))
+    }
+
     /// Visits the keys of a bucket in order.
     pub(super) fn keys(
         &self,
@@ -227,6 +275,15 @@ impl OrderedIndexTree {
     ) -> Result<(), StorageError> {
         visit_terms(&self.tree, view, range, visit)
     }
+}
+
+/// The terms in a key's entry. They were written in order, but bytes from a disk are not trusted.
+/// To sort a sorted list costs one pass.
+fn sorted_terms(entry: &Bytes) -> Vec<(Bytes, Bytes)> {
+    let mut terms = decode_terms(entry);
+    terms.sort();
+    terms.dedup();
+    terms
 }
 
 /// The key of the note that says how far an ordered index has seen the journal.

@@ -3,7 +3,8 @@
 //! Layout: magic 8, version u16, flags u16, base u32 in units of 2^16, store id, boot, last boot
 //! that may have lost acknowledged writes, seq (u64 each), OS boot id u128, inode and creation time
 //! of this file (u64 each), CRC-32 of all that u32. Flags: 1 closed cleanly, 2 began as a copy, 4
-//! the OS boot id is known, 8 a write or sync failed. All integers are little-endian. Earlier
+//! the OS boot id is known, 8 a write or sync failed, 16 there is a history of openings
+//! (`super::openings_file`). All integers are little-endian. Earlier
 //! versions of this program write 0 for the base and do not read it.
 //!
 //! Invariants:
@@ -15,11 +16,13 @@
 //!   creation time.
 
 use super::format::le_at;
+use super::openings_file::{self, FoundOpenings};
 use super::small_file::{Frame, read_small_file};
 use crate::append_marks::{EarlierRun, StoreMark};
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileIdentity, FileSystem, replace_file_with};
 use crate::identity::{StoreIdentity, random_id};
+use crate::openings::{Opening, Openings};
 use crate::seq::{BASE_UNIT, REMEDY, base_after, runs_short};
 use parking_lot::Mutex;
 use std::io;
@@ -36,6 +39,7 @@ const CLEAN: u16 = 1;
 const RESTORED: u16 = 2;
 const MACHINE_KNOWN: u16 = 4;
 const FAILED: u16 = 8;
+const OPENINGS: u16 = 16;
 
 /// The content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub(crate) struct Record {
     is_restored: bool,
     /// Whether a write or sync failed, so that it is unknown what reached the disk.
     has_failed: bool,
+    /// Whether the history of openings is on disk.
+    has_openings: bool,
     /// The last boot that may have lost acknowledged writes; 0: none.
     lost_writes_boot: u64,
     /// No append had a higher number when this was written.
@@ -65,7 +71,8 @@ impl Record {
         let flags = flag(self.is_clean, CLEAN)
             | flag(self.is_restored, RESTORED)
             | flag(self.machine.is_some(), MACHINE_KNOWN)
-            | flag(self.has_failed, FAILED);
+            | flag(self.has_failed, FAILED)
+            | flag(self.has_openings, OPENINGS);
         FRAME.seal(|bytes| {
             bytes.extend_from_slice(&flags.to_le_bytes());
             let base = u32::try_from(self.base.div_ceil(BASE_UNIT)).unwrap_or(u32::MAX);
@@ -91,6 +98,7 @@ impl Record {
             is_clean: flags & CLEAN != 0,
             is_restored: flags & RESTORED != 0,
             has_failed: flags & FAILED != 0,
+            has_openings: flags & OPENINGS != 0,
             lost_writes_boot: le_at!(u64, content, 32),
             seq: le_at!(u64, content, 40),
             base: u64::from(le_at!(u32, content, 12)) * BASE_UNIT,
@@ -118,6 +126,7 @@ impl Record {
             is_clean: false,
             is_restored,
             has_failed: false,
+            has_openings: false,
             lost_writes_boot: 0,
             seq: 0,
             base: 0,
@@ -165,6 +174,10 @@ pub(super) struct IdentityFile {
     is_fresh: bool,
     /// The base of an earlier run that did not end in order, or 0.
     spent_base: u64,
+    /// The openings on disk. Locked after `record`.
+    history: Mutex<Openings>,
+    /// Whether this start made the history, because its file was missing or damaged.
+    is_history_new: bool,
     record: Mutex<Record>,
     /// Whether this start is recorded on disk.
     has_begun: AtomicBool,
@@ -218,13 +231,18 @@ impl IdentityFile {
             None => (Record::begin(&*fs, dir, content == StoreContent::Data, machine)?, false),
         };
         let is_fresh = found.is_none() && content != StoreContent::Data;
-        let base = if is_fresh { 0 } else { base_of_run(dir, appends.seq_max.max(record.seq).max(record.base)) };
+        let spent = appends.seq_max.max(record.seq).max(record.base);
+        let history = if found.is_some() { read_history(&*fs, dir, &record, spent)? } else { Openings::default() };
+        // An earlier version of this program removes the base, and leaves the history.
+        let base = if is_fresh { 0 } else { base_of_run(dir, spent.max(history.last_base())) };
         Ok(Self {
             fs,
             dir: dir.to_owned(),
             was_clean,
             is_fresh,
             spent_base: record.base,
+            is_history_new: history.forgotten() == Some(spent),
+            history: Mutex::new(history),
             record: Mutex::new(Record { base, ..record }),
             has_begun: AtomicBool::new(false),
             may_append: AtomicBool::new(false),
@@ -267,15 +285,37 @@ impl IdentityFile {
         self.may_append.load(Ordering::Acquire)
     }
 
-    /// Records on disk that the appends of this run get numbers above `base`. The start has been
-    /// recorded, which is usually enough.
-    pub(super) fn allow_appends_after(&self, base: u64) -> io::Result<()> {
+    /// Whether an earlier run may have given numbers that the start has not found. After an
+    /// orderly end there are none, unless that run itself had found such a loss and appended
+    /// nothing.
+    pub(super) fn may_miss_appends(&self) -> bool {
+        !(self.is_fresh || self.was_clean && self.spent_base == 0)
+    }
+
+    /// The history of the store, with what this start leaves out.
+    pub(super) fn openings(&self, of_this_run: Option<Opening>) -> Openings {
+        let mut openings = self.history.lock().clone();
+        of_this_run.into_iter().for_each(|opening| openings.add(opening));
+        openings
+    }
+
+    /// Records on disk that the appends of this run get numbers above `base`, and what the start
+    /// leaves out. The start has been recorded, which is enough after an orderly end.
+    pub(super) fn allow_appends_after(&self, base: u64, opening: Option<Opening>) -> io::Result<()> {
         let mut record = self.record.lock();
-        if record.base < base {
-            let raised = Record { base, ..*record };
+        let openings = self.openings(opening);
+        let mut history = self.history.lock();
+        let is_only_here = self.is_history_new && !self.may_append();
+        if openings != *history || is_only_here {
+            // The identity file names the history, so the history comes first.
+            openings_file::write(&*self.fs, &self.dir, record.store_id, &openings)?;
+        }
+        let raised = Record { base: record.base.max(base), has_openings: openings != Openings::default(), ..*record };
+        if raised != *record {
             self.write(&raised)?;
             *record = raised;
         }
+        *history = openings;
         self.may_append.store(true, Ordering::Release);
         Ok(())
     }
@@ -311,8 +351,12 @@ impl IdentityFile {
         self.change(|record| {
             record.seq = record.seq.max(seq);
             // A run that has lost all of its appends has used numbers up to here. Without an append
-            // of this run, only that base tells the next start.
-            record.base = if record.seq > record.base { 0 } else { self.spent_base };
+            // of this run, only that base tells the next start. The first run of a store has the
+            // base 0, so the lowest other one stands for it.
+            record.base = match () {
+                () if record.seq > record.base || !self.may_miss_appends() => 0,
+                () => self.spent_base.max(BASE_UNIT),
+            };
             record.is_clean = true;
         })
     }
@@ -337,6 +381,21 @@ impl IdentityFile {
 
     fn write(&self, record: &Record) -> io::Result<()> {
         write(&*self.fs, &self.dir, record)
+    }
+}
+
+/// The history of the store with this record. `spent`: no number that is known was higher.
+fn read_history(fs: &dyn FileSystem, dir: &Path, record: &Record, spent: u64) -> Result<Openings, StorageError> {
+    match openings_file::read(fs, dir, record.store_id)? {
+        FoundOpenings::Some(openings) => Ok(openings),
+        FoundOpenings::None if !record.has_openings => Ok(Openings::default()),
+        FoundOpenings::None | FoundOpenings::Damaged => {
+            tracing::error!(
+                file = %dir.join(openings_file::NAME).display(),
+                "missing or damaged: what this store proved with others is proved again"
+            );
+            Ok(Openings::forgotten_up_to(spent))
+        }
     }
 }
 

@@ -43,6 +43,7 @@ mod inventory_of_store;
 mod lost_note;
 mod media_errors;
 mod merge;
+mod openings_file;
 mod policy;
 mod read;
 mod recovery;
@@ -71,7 +72,7 @@ pub(crate) use identity::begin_restored as begin_restored_identity;
 pub(crate) use identity::{NAME as IDENTITY_NAME, identity_is_damaged, identity_path};
 pub(crate) use index::{
     Compacted, Entry, HEAD_UNITS_MANY, IndexAnswer, IndexDamage, IndexSizes, IndexTable, IndexTables, KeyIndex, Loaded,
-    OrderedIndex, PersistentIndex, Position, ReadHead, SweepCursor, Version,
+    OrderedIndex, PersistentIndex, Position, ReadHead, SweepCursor, TermsSource, Version,
 };
 pub(crate) use index_must_have_seen::NAME as INDEX_MUST_HAVE_SEEN_NAME;
 pub(crate) use lost_note::{LOST_NOTE as LOST_NAME, LostNote, missing_file, place_fingerprint};

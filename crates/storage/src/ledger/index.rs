@@ -9,15 +9,17 @@ use super::entry::{self, LedgerEntry};
 use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
 use super::opening::open_usable;
 use super::terms::{term_keys, visit_terms};
+use super::terms_check::CheckedTree;
 use super::tree::{Change, Tree, TreeFiles, TreeShared, TreeView};
 use crate::backend::{HeadTerms, LedgerStatus, ReadMode};
 use crate::error::StorageError;
 use crate::fold::{KeyRange, Scope, TermRange, WriteAttrs};
 use crate::journal::{
     Compacted, Entry, IndexAnswer, IndexDamage, IndexSizes, IndexTables, JournalConfig, KeyIndex, Loaded, OrderedIndex,
-    Position, ReadHead, SweepCursor, Version,
+    Position, ReadHead, SweepCursor, TermsSource, Version,
 };
 use crate::seq::SeqSource;
+use crate::terms_check::{TermCursor, TermStep};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
@@ -417,6 +419,28 @@ impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
         // A ledger of heads is small beside the values, so the merges of such a store are those of
         // its journal.
         Ok(compacted.filter(|_| HAS_VALUES))
+    }
+
+    /// The ledger has the heads, and it changes together with its index entries.
+    fn check_terms(
+        &self,
+        cursor: &TermCursor,
+        count_max: usize,
+        _source: &TermsSource<'_>,
+    ) -> Result<TermStep, StorageError> {
+        let justified = |ledger_key: &[u8], value: &Bytes| {
+            let entry = self.decode(value)?;
+            let position = &entry.entry.position;
+            if position.size == 0 || !position.has_terms {
+                return Ok(Vec::new());
+            }
+            let key = store_key(entry.whole_key.as_deref().unwrap_or(ledger_key)).unwrap_or_default();
+            Ok(term_keys(key, &entry.head, &*self.shared.terms))
+        };
+        let checked = CheckedTree { tree: &self.tree, writes: &self.writes, justified: &justified };
+        let step = checked.step(cursor, count_max);
+        self.note_tables();
+        step
     }
 
     fn sizes(&self) -> IndexSizes {

@@ -22,6 +22,8 @@ use xxhash_rust::xxh3::xxh3_128;
 const KEY: u8 = b'k';
 const TERM: u8 = b'i';
 const NOTE: u8 = b'm';
+/// What all terms begin with.
+pub(super) const TERMS_PREFIX: &[u8] = &[TERM];
 const HASH_BYTES: usize = 16;
 /// The length of a truncated key without its hash.
 const CUT_BYTES: usize = KEY_BYTES_MAX - HASH_BYTES - 500;

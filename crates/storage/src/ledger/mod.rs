@@ -26,6 +26,7 @@ mod opening;
 mod persistence;
 mod root;
 mod terms;
+mod terms_check;
 mod tree;
 
 pub use config::LedgerConfig;
@@ -39,4 +40,5 @@ pub(crate) use opening::{check_only_copy, partitions_with_trees, remove_dir, see
 pub(crate) use persistence::durable_checkpoint;
 pub(crate) use root::{LedgerRoot, ledger_dir};
 pub(crate) use terms::{TermBounds, term_keys, visit_terms};
+pub(crate) use terms_check::{CheckedTree, owner_of};
 pub(crate) use tree::{Change, Tree, TreeDamage, TreeFiles, TreeShared, TreeView};

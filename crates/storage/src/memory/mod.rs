@@ -10,6 +10,7 @@
 mod snapshot;
 mod store;
 mod terms;
+mod terms_check;
 
 pub use store::MemoryConfig;
 use store::MemoryStore;

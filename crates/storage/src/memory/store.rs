@@ -2,6 +2,7 @@
 
 use super::snapshot::{MemorySnapshot, SnapshotExpiry};
 use super::terms::put_term_key;
+use super::terms_check;
 use crate::backend::{Backend, HeadTerms, ReadMode, Status, Stored, Write};
 use crate::drops::{DropNotifier, DropObserver};
 use crate::error::StorageError;
@@ -10,8 +11,10 @@ use crate::fold::{Expired, Snapshot};
 use crate::identity::{StoreIdentity, random_id};
 use crate::limits::check_sizes;
 use crate::machine::Machine;
+use crate::openings::Openings;
 use crate::receipt::{Appended, IndexedVersion, Previous};
 use crate::seq::{SeqSource, used_up};
+use crate::terms_check::{TermCursor, TermStep};
 use bytes::{Bytes, BytesMut};
 use imbl::{OrdMap, OrdSet};
 use parking_lot::RwLock;
@@ -58,7 +61,7 @@ impl Entry {
     }
 
     /// The head, if it has index entries.
-    fn head_with_terms(&self) -> &[u8] {
+    pub(super) fn head_with_terms(&self) -> &[u8] {
         if self.has_terms { &self.block[..self.head_len as usize] } else { &[] }
     }
 
@@ -375,6 +378,11 @@ impl Backend for MemoryStore {
         self.seqs.base() + 1
     }
 
+    /// Each start makes another store, which has lost nothing.
+    fn openings(&self) -> Openings {
+        Openings::default()
+    }
+
     fn close_to_writes(&self, closed: bool) {
         self.state.write().closed_to_writes = closed;
     }
@@ -385,6 +393,13 @@ impl Backend for MemoryStore {
 
     fn removes_by_itself(&self) -> bool {
         self.config.ttl_secs.is_some() || self.config.bytes_max.is_some()
+    }
+
+    fn check_terms(&self, cursor: &TermCursor, count_max: usize) -> Result<TermStep, StorageError> {
+        let mut guard = self.state.write();
+        guard.check_writable()?;
+        let State { ordered, terms, .. } = &mut *guard;
+        Ok(terms_check::step(ordered, terms, &*self.terms, cursor, count_max))
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {

@@ -11,9 +11,11 @@ use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, CursorLost, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::openings::Openings;
 use crate::receipt::{Appended, IndexedVersion};
 use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
 use crate::seq::SeqSource;
+use crate::terms_check::{TermCursor, TermStep};
 use crate::unreadable::UnreadableObserver;
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -188,6 +190,10 @@ impl Backend for MultiStore {
         self.seqs.base() + 1
     }
 
+    fn openings(&self) -> Openings {
+        Openings::of_all(self.stores().map(|store| store.openings()))
+    }
+
     fn close_to_writes(&self, closed: bool) {
         self.stores().for_each(|store| store.close_to_writes(closed));
     }
@@ -349,6 +355,18 @@ impl Backend for MultiStore {
         found.versions.retain(|version| self.selector.select(&version.key).is_ok_and(|selected| selected == at));
         let hidden = (listed - found.versions.len()) as u64;
         (found.versions_count, found.obsolete) = (found.versions_count - hidden, found.obsolete + hidden);
+        Ok(step)
+    }
+
+    /// One store after the other.
+    fn check_terms(&self, cursor: &TermCursor, count_max: usize) -> Result<TermStep, StorageError> {
+        let Some((_, store)) = self.stores.get(cursor.store as usize) else { return Ok(TermStep::nothing()) };
+        let mut step = store.check_terms(&TermCursor { store: 0, ..cursor.clone() }, count_max)?;
+        step.next.store = cursor.store;
+        if step.is_over && cursor.store as usize + 1 < self.stores.len() {
+            step.is_over = false;
+            step.next = TermCursor { store: cursor.store + 1, ..TermCursor::default() };
+        }
         Ok(step)
     }
 

@@ -13,8 +13,10 @@ use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::openings::Openings;
 use crate::receipt::{Appended, IndexedVersion};
 use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
+use crate::terms_check::{TermCursor, TermStep};
 use crate::unreadable::UnreadableObserver;
 use bytes::{Bytes, BytesMut};
 use parking_lot::{Mutex, RwLock};
@@ -395,6 +397,10 @@ impl Backend for PartedStore {
         self.inner.first_seq()
     }
 
+    fn openings(&self) -> Openings {
+        self.inner.openings()
+    }
+
     fn close_to_writes(&self, closed: bool) {
         self.inner.close_to_writes(closed);
     }
@@ -498,6 +504,10 @@ impl Backend for PartedStore {
             }
         }
         Ok(step)
+    }
+
+    fn check_terms(&self, cursor: &TermCursor, count_max: usize) -> Result<TermStep, StorageError> {
+        self.inner.check_terms(cursor, count_max)
     }
 
     fn close(&self) -> Result<(), StorageError> {

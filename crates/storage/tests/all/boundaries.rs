@@ -411,7 +411,8 @@ fn an_order_that_a_failed_read_interrupts_is_whole_or_not_there() {
             &ledger,
             Arc::new(HeadIsTerm),
         );
-        let store = factory.unwrap().open(PARTITION).unwrap();
+        let factory = factory.unwrap();
+        let store = factory.open(PARTITION).unwrap();
         for n in 0..KEYS {
             let (key, body, tstamp_secs) = (whole_key(n), b"value", NOW_SECS as u32);
             let write = Write {
@@ -425,6 +426,10 @@ fn an_order_that_a_failed_read_interrupts_is_whole_or_not_there() {
             };
             store.put(&write).unwrap();
         }
+        // After a start no head is in memory.
+        store.close().unwrap();
+        drop(store);
+        let store = factory.open(PARTITION).unwrap();
         fs.fail_at(Call::Read, failing);
         let interrupted = store.ordered_snapshot(&prefix).err();
         assert!(matches!(interrupted, Some(StorageError::Io { .. })), "read {failing}");

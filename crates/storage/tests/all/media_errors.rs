@@ -11,6 +11,7 @@ use ombak_storage::{
 use ombak_types::StoreFailureKind;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Longer than two blocks, so that each value has a block of its own.
@@ -397,6 +398,48 @@ fn a_start_counts_a_bad_sector_that_hides_keys() {
     assert!(store.status().lost_ranges > 0 && !store.complete());
     let there = (0..20).filter(|n| get(&*store, &name(*n)).is_ok_and(|found| found.is_some())).count();
     assert!((17..20).contains(&there), "{there}");
+}
+
+/// A merge writes the loss down for its output before the input goes. Whoever looks in between must
+/// not take that for another loss.
+#[test]
+fn a_loss_counts_once_while_its_file_is_merged_and_after_the_next_start() {
+    let (fs, dir) = (FaultyFs::new(1), Path::new("/data"));
+    let store = open("bitcask", &fs, dir, never_merging());
+    fill(&*store, 0..20);
+    store.sync(store.last_seq()).unwrap();
+    drop(store);
+    let fs = fs.restart(Loss::Nothing);
+    lose(&fs, dir, &name(7));
+    let store = open("bitcask", &fs, dir, eager());
+    let lost = store.status().lost_ranges;
+    assert!(lost > 0);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            let mut found = BTreeSet::new();
+            while !is_over.load(Ordering::Acquire) {
+                found.insert(store.status().lost_ranges);
+            }
+            found
+        });
+        for _ in 0..5 {
+            fill(&*store, 0..20);
+            close_file(&*store);
+            let merges = store.status().merges;
+            let merged = (0..1_000).any(|_| {
+                store.maintain(NOW_SECS).unwrap();
+                store.status().merges > merges
+            });
+            assert!(merged);
+        }
+        is_over.store(true, Ordering::Release);
+        let found = looks.join().unwrap();
+        assert!(found.into_iter().eq([lost]));
+    });
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(open("bitcask", &fs, dir, eager()).status().lost_ranges, lost);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The index in memory behind the journal's interface, with a cache of recent heads and, once it is
 //! needed, the ordered index of keys and index entries.
 
+use super::terms_check::TermsCheck;
 use super::{HashedKey, Index, SNAPSHOTS_MAX, SnapshotSlot};
 use crate::backend::{LedgerStatus, ReadMode};
 use crate::bitcask::head_cache::{HeadCache, StoreId};
@@ -10,12 +11,13 @@ use crate::fold::{KeyRange, Scope, TermRange};
 use crate::fs::{FileSystem, RealFs};
 use crate::journal::{
     Compacted, Entry, IndexAnswer, IndexDamage, IndexSizes, IndexTables, KeyIndex, Loaded, OrderedIndex, Position,
-    ReadHead, SweepCursor, Version,
+    ReadHead, SweepCursor, TermsSource, Version,
 };
 use crate::key_hash::KeyHashRange;
 use crate::ledger::{TreeFiles, TreeView, remove_dir};
 use crate::limits::SEQ_MAX;
 use crate::seq::SeqSource;
+use crate::terms_check::{TermCursor, TermStep};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::io;
@@ -339,6 +341,23 @@ impl KeyIndex for MemoryIndex {
     fn destroy(&self) -> Result<(), StorageError> {
         self.discard_ordered_index();
         remove_dir(&self.order_dir)
+    }
+
+    /// A store whose ordered index was never needed has nothing to compare.
+    fn check_terms(
+        &self,
+        cursor: &TermCursor,
+        count_max: usize,
+        source: &TermsSource<'_>,
+    ) -> Result<TermStep, StorageError> {
+        // An ordered index that is being built has only some of its keys.
+        let order = self.order.read().clone().filter(|_| self.has_ordered_index.load(Ordering::Acquire));
+        let Some(order) = order else {
+            // One that was just found to be damaged is built anew by the next step.
+            return Ok(if self.wants_ordered_index() { TermStep::at(cursor) } else { TermStep::nothing() });
+        };
+        let check = TermsCheck { index: &self.index, order: &order, source };
+        self.discard_if_damaged(check.step(cursor, count_max))
     }
 
     fn sizes(&self) -> IndexSizes {

@@ -11,9 +11,11 @@
 
 mod arena;
 mod history;
+mod key_place;
 mod memory_index;
 mod prefixes;
 mod shard;
+mod terms_check;
 
 pub(crate) use memory_index::MemoryIndex;
 
@@ -21,6 +23,7 @@ use crate::journal::{Entry, IndexSizes, Loaded, Position, SweepCursor};
 use crate::key_hash::{KeyHashRange, key_hash};
 use bytes::Bytes;
 use history::SlotMask;
+use key_place::KeyPlace;
 use parking_lot::{Mutex, RwLock};
 use shard::{Shard, ShardWalk};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -120,8 +123,8 @@ impl Index {
         }
     }
 
-    /// Continues a sweep for versions that expired before `now_secs`. Entries of a shard that is
-    /// compacted meanwhile may be skipped until the next sweep.
+    /// Continues a sweep for versions that expired before `now_secs`. A shard that was compacted
+    /// meanwhile is swept from its beginning.
     pub(crate) fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Vec<Bytes> {
         let (mut keys, mut key) = (Vec::new(), Vec::new());
         let mut visits = 0;
@@ -131,6 +134,9 @@ impl Index {
                 break;
             };
             let shard = shard.read();
+            if cursor.compactions != shard.compactions() {
+                (cursor.place, cursor.compactions) = (0, shard.compactions());
+            }
             for _ in 0..VISITS_PER_LOCK {
                 visits += 1;
                 let Some((entry, next)) = shard.look(cursor.place, &mut key) else {
@@ -141,6 +147,30 @@ impl Index {
                     keys.push(Bytes::copy_from_slice(&key));
                 }
                 cursor.place = next;
+            }
+        }
+        keys
+    }
+
+    /// Goes on with a walk over all keys that keeps no snapshot, and returns up to `count_max` of
+    /// them. A key that is there all the time is met, unless it moves within its shard: because its
+    /// expiry comes or goes, or by more than [`key_place::LAPS_MAX`] compactions. A key may be met
+    /// twice.
+    pub(crate) fn keys_from(&self, place: &mut KeyPlace, count_max: usize) -> Vec<Bytes> {
+        let (mut keys, mut key) = (Vec::new(), Vec::new());
+        while keys.len() < count_max {
+            let Some(shard) = self.shards.get(place.shard as usize) else { break };
+            let shard = shard.read();
+            if !place.is_of(shard.compactions()) {
+                place.next_shard();
+                continue;
+            }
+            match shard.look(place.entry, &mut key) {
+                Some((_, next)) => {
+                    keys.push(Bytes::copy_from_slice(&key));
+                    place.entry = next;
+                }
+                None => place.next_shard(),
             }
         }
         keys

@@ -16,6 +16,8 @@ pub(super) struct Shard {
     prefixes: Prefixes,
     key_bytes: u64,
     history: Option<Box<History>>,
+    /// How often it was compacted. Places in it are those of one arena.
+    compactions: u32,
 }
 
 /// The progress of a snapshot's walk over one shard.
@@ -29,6 +31,10 @@ pub(super) struct ShardWalk {
 impl Shard {
     pub(super) fn len(&self) -> usize {
         self.table.len()
+    }
+
+    pub(super) fn compactions(&self) -> u32 {
+        self.compactions
     }
 
     pub(super) fn key_bytes(&self) -> u64 {
@@ -199,7 +205,7 @@ impl Shard {
     }
 
     /// The first entry at or after a place, and the place at which to continue. Its key is put into
-    /// `key`.
+    /// `key`. The place is 0, or one that came from here since the last compaction.
     pub(super) fn look(&self, place: u32, key: &mut Vec<u8>) -> Option<(Entry, u32)> {
         let (handle, next) = self.arena.walk(place)?;
         self.key(handle, key);
@@ -230,7 +236,7 @@ impl Shard {
         if !self.arena.is_sparse() || self.history.is_some() {
             return;
         }
-        let mut fresh = Self::default();
+        let mut fresh = Self { compactions: self.compactions.wrapping_add(1), ..Self::default() };
         let (mut next, mut key) = (0, Vec::new());
         while let Some((entry, following)) = self.look(next, &mut key) {
             next = following;

@@ -1,5 +1,5 @@
 use super::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn entry(seq: u64) -> Entry {
     let position = Position {
@@ -157,4 +157,33 @@ fn a_walk_of_all_there_is_keeps_one_version_of_a_key_however_often_it_changes() 
     });
     assert!(met > 0);
     index.end_snapshot(&walk);
+}
+
+/// A compaction moves the entries of a shard. A place of before would lie in the middle of one.
+#[test]
+fn walks_without_a_snapshot_go_on_after_a_compaction() {
+    let index = Index::new();
+    let key = |number: u64| format!("\x02\0\x01b{number:09}").into_bytes();
+    for number in 1..=40_000 {
+        index.put(HashedKey::new(&key(number)), &Entry { expires_secs: 5, ..entry(number) });
+    }
+    let (mut place, mut sweep) = (KeyPlace::default(), SweepCursor::default());
+    let mut met: BTreeSet<Bytes> = index.keys_from(&mut place, 700).into_iter().collect();
+    let mut swept: BTreeSet<Bytes> = index.expired(10, &mut sweep, 700).into_iter().collect();
+    assert_eq!((met.len(), sweep.is_done), (700, false));
+    for number in (1..=40_000).filter(|number| number % 4 != 0) {
+        index.remove_if(HashedKey::new(&key(number)), |_| true);
+    }
+    let before = index.sizes().bytes;
+    (0..SHARDS).for_each(|_| index.compact_some());
+    assert!(index.sizes().bytes < before);
+    while !place.is_end() {
+        met.extend(index.keys_from(&mut place, 100));
+    }
+    while !sweep.is_done {
+        swept.extend(index.expired(10, &mut sweep, 1_000));
+    }
+    for number in (1..=40_000).filter(|number| number % 4 == 0) {
+        assert!(met.contains(&key(number)[..]) && swept.contains(&key(number)[..]), "{number}");
+    }
 }

@@ -24,6 +24,7 @@ fn every_bit_of_the_file_is_checked() {
         is_clean: true,
         is_restored: true,
         has_failed: true,
+        has_openings: true,
         lost_writes_boot: 3,
         seq: 99,
         base: base_after(99),
@@ -179,13 +180,13 @@ fn the_base_of_all_stores_of_a_partition_is_on_disk_before_the_first_append() {
     let file = begun(&fs);
     assert!(!file.may_append(), "other stores of the partition may be opened after this one");
     let writes = fs.calls_of(crate::fs::sim::Call::Write);
-    file.allow_appends_after(file.base()).unwrap();
+    file.allow_appends_after(file.base(), None).unwrap();
     assert!(file.may_append());
     assert_eq!(fs.calls_of(crate::fs::sim::Call::Write), writes, "it is there already");
     let file = begun(&fs);
     fs.fail_at(crate::fs::sim::Call::Write, 1);
-    assert!(file.allow_appends_after(base).is_err() && !file.may_append());
-    file.allow_appends_after(base).unwrap();
+    assert!(file.allow_appends_after(base, None).is_err() && !file.may_append());
+    file.allow_appends_after(base, None).unwrap();
     assert!(file.may_append());
     assert_eq!(bases(&fs.restart(Loss::Everything)), (base, base_after(base)));
     let fs = FaultyFs::new(1);

@@ -79,6 +79,8 @@ pub(crate) struct SweepCursor {
     /// For an index in memory: the shard, and the place in it.
     pub(crate) shard: usize,
     pub(crate) place: u32,
+    /// How often the shard had been compacted. A place means nothing after another compaction.
+    pub(crate) compactions: u32,
     /// For an index on disk: the last key that was visited.
     pub(crate) passed: Option<Bytes>,
     pub(crate) is_done: bool,

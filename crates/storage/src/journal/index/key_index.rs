@@ -1,11 +1,13 @@
 //! What the journal needs from every index.
 
 use super::entry::{Compacted, Entry, IndexAnswer, IndexSizes, Loaded, Position, SweepCursor, Version};
+use super::ordered_index::TermsSource;
 use super::tables::{IndexDamage, IndexTables};
 use crate::backend::{LedgerStatus, ReadMode};
 use crate::error::StorageError;
 use crate::fold::Scope;
 use crate::seq::SeqSource;
+use crate::terms_check::{TermCursor, TermStep};
 use bytes::Bytes;
 use std::io;
 use std::path::Path;
@@ -82,6 +84,15 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
 
     /// Removes the index's files on disk, because the store is dropped.
     fn destroy(&self) -> Result<(), StorageError>;
+
+    /// Compares index entries with the heads of their keys, and mends what differs
+    /// ([`crate::Backend::check_terms`]). An order that has to be built first is complete.
+    fn check_terms(
+        &self,
+        cursor: &TermCursor,
+        count_max: usize,
+        source: &TermsSource<'_>,
+    ) -> Result<TermStep, StorageError>;
 
     fn sizes(&self) -> IndexSizes;
 

@@ -19,6 +19,6 @@ pub(crate) use entry::{
     Compacted, Entry, HEAD_UNITS_MANY, IndexAnswer, IndexSizes, Loaded, Position, SweepCursor, Version,
 };
 pub(crate) use key_index::KeyIndex;
-pub(crate) use ordered_index::{OrderedIndex, ReadHead};
+pub(crate) use ordered_index::{OrderedIndex, ReadHead, TermsSource};
 pub(crate) use persistent_index::PersistentIndex;
 pub(crate) use tables::{IndexDamage, IndexTable, IndexTables};

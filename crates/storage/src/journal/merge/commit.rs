@@ -56,8 +56,7 @@ impl MergeJob {
         self.record_used_seq(core)?;
         if self.outputs.lost_ranges > 0 {
             // There is no copy that could record the loss for the next start.
-            core.note_loss(u64::from(self.outputs.lost_ranges))?;
-            self.outputs.lost_ranges = 0;
+            self.outputs.note_loss(core)?;
         }
         // A consumer of the change feed from before must learn that it missed removals.
         core.retention.raise_floor(self.forgotten_seq, core.identity.identity().boot)?;
@@ -105,15 +104,29 @@ impl MergeJob {
         self.inputs.iter().for_each(|file| file.is_unpromised.store(is_unpromised, Ordering::Release));
     }
 
-    /// Records the last sequence number if the files that stay do not show it, so that it is not
-    /// used again. The last append may be a tombstone that the merge dropped.
+    /// Writes down the highest synced number if the merge removes a higher one than the files that
+    /// stay show for certain: the next start must not take the store for one that was set back. The
+    /// last append may be a tombstone that the merge dropped, and what was appended after it may be
+    /// lost with the power. A number that is not synced is not written down: nothing shows later
+    /// whether its record was lost.
     fn record_used_seq<P: JournalPolicy>(&self, core: &Core<P>) -> Result<(), StorageError> {
-        let last_seq = core.writer.lock().last_seq();
         let is_input = |id: u32| self.inputs.iter().any(|input| input.id == id);
-        let files = core.files.read();
-        let stays = files.values().filter(|file| !is_input(file.id));
-        let seq_max = stays.map(|file| file.counters.seq_max.load(Ordering::Acquire)).max();
-        drop(files);
-        if seq_max >= Some(last_seq) { Ok(()) } else { core.identity.record_used_seq(last_seq) }
+        let seq_max_of = |file: &Arc<DataFile>| file.counters.seq_max.load(Ordering::Acquire);
+        let removed_max = self.inputs.iter().map(seq_max_of).max();
+        let stays_max = {
+            // With the writer's lock, the length and the last number of a file are those of one
+            // moment.
+            let _writer = core.writer.lock();
+            let files = core.files.read();
+            let is_synced = |file: &&Arc<DataFile>| {
+                let length = file.counters.length.load(Ordering::Acquire);
+                file.counters.synced_length.load(Ordering::Acquire) >= length
+            };
+            files.values().filter(|file| !is_input(file.id)).filter(is_synced).map(seq_max_of).max()
+        };
+        if stays_max >= removed_max {
+            return Ok(());
+        }
+        core.identity.record_used_seq(core.synced_seq.load(Ordering::Acquire))
     }
 }

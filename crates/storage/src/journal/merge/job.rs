@@ -58,12 +58,12 @@ impl MergeJob {
             tracing::debug!(partition = core.partition, free, live, "not merging: no room for the copies");
             return None;
         }
-        let lost_ranges = inputs.iter().map(|file| file.counters.lost_ranges.load(Ordering::Relaxed)).sum();
+        let outputs = Outputs::new(&inputs);
         Some(Self {
             inputs,
             input: 0,
             offset: FILE_HEADER_BYTES as u64,
-            outputs: Outputs::new(lost_ranges),
+            outputs,
             outside_seq_min,
             forgotten_seq: 0,
             bytes_read: 0,
@@ -163,6 +163,7 @@ impl MergeJob {
     pub(in crate::journal) fn abandon<P: JournalPolicy>(mut self, core: &Core<P>) -> Result<(), StorageError> {
         self.outputs.check_not_broken(core)?;
         self.outputs.drop_unwritten(core);
+        self.outputs.leave_loss();
         self.outputs.finish(core)
     }
 }

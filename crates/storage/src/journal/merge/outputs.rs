@@ -3,13 +3,14 @@
 
 use crate::error::{StorageError, io_error};
 use crate::fs::is_disk_full;
-use crate::journal::data_file::{data_path, hint_path, merging_path};
+use crate::journal::data_file::{DataFile, data_path, hint_path, merging_path};
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, RecordHeader};
 use crate::journal::index::{KeyIndex, Position};
 use crate::journal::policy::JournalPolicy;
 use crate::journal::store::Core;
 use crate::journal::writer::{Appender, position_of};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Copies are written in chunks of about this size.
@@ -29,6 +30,8 @@ pub(super) struct Outputs {
     is_broken: bool,
     /// Lost ranges of the input files that no output has recorded yet.
     pub(super) lost_ranges: u32,
+    /// The input files that have them.
+    damaged: Vec<Arc<DataFile>>,
     pub(super) bytes_written: u64,
 }
 
@@ -48,9 +51,24 @@ pub(super) struct Move {
 }
 
 impl Outputs {
-    /// No outputs yet. `lost_ranges` is the number of lost ranges of the input files.
-    pub(super) fn new(lost_ranges: u32) -> Self {
-        Self { lost_ranges, ..Self::default() }
+    /// No outputs of these input files yet.
+    pub(super) fn new(inputs: &[Arc<DataFile>]) -> Self {
+        let lost_of = |file: &Arc<DataFile>| file.counters.lost_ranges.load(Ordering::Relaxed);
+        let damaged: Vec<_> = inputs.iter().filter(|file| lost_of(file) > 0).cloned().collect();
+        Self { lost_ranges: damaged.iter().map(lost_of).sum(), damaged, ..Self::default() }
+    }
+
+    /// Leaves the lost ranges to the input files, because these stay.
+    pub(super) fn leave_loss(&mut self) {
+        (self.lost_ranges, self.damaged) = (0, Vec::new());
+    }
+
+    /// Records the lost ranges in the store's note of losses, because there is no output that
+    /// could.
+    pub(super) fn note_loss<P: JournalPolicy>(&mut self, core: &Core<P>) -> Result<(), StorageError> {
+        core.take_over_loss(u64::from(self.lost_ranges), &self.damaged)?;
+        self.leave_loss();
+        Ok(())
     }
 
     /// Salt and offset for the next record of `size` bytes, in an output that has room for it.
@@ -123,10 +141,10 @@ impl Outputs {
     /// final name are kept for another attempt.
     pub(super) fn finish<P: JournalPolicy>(&mut self, core: &Core<P>) -> Result<(), StorageError> {
         self.full.extend(self.current.take());
-        let lost_ranges = &mut self.lost_ranges;
+        let (lost_ranges, damaged) = (&mut self.lost_ranges, &mut self.damaged);
         let mut finished = 0;
         let result = self.full.iter_mut().try_for_each(|output| {
-            finish_output(core, output, lost_ranges)?;
+            finish_output(core, output, (&mut *lost_ranges, &mut *damaged))?;
             finished += 1;
             Ok(())
         });
@@ -155,7 +173,7 @@ impl Outputs {
 fn finish_output<P: JournalPolicy>(
     core: &Core<P>,
     output: &mut Appender,
-    lost_ranges: &mut u32,
+    (lost_ranges, damaged): (&mut u32, &mut Vec<Arc<DataFile>>),
 ) -> Result<(), StorageError> {
     sync_output(core, output)?;
     let file = &output.file;
@@ -165,7 +183,13 @@ fn finish_output<P: JournalPolicy>(
         core.counters.hint_bytes.fetch_add(hint.length(), Ordering::Relaxed);
         match hint.finish(&*core.shared.fs, &path, output.length, *lost_ranges) {
             // The loss must stay known after the file with the damage is removed.
-            Ok(()) => file.counters.lost_ranges.store(std::mem::take(lost_ranges), Ordering::Relaxed),
+            Ok(()) if *lost_ranges > 0 => {
+                // Whoever counts the ranges locks the files, and finds each of them once.
+                let _files = core.files.write();
+                damaged.drain(..).for_each(|input| input.counters.lost_ranges.store(0, Ordering::Relaxed));
+                file.counters.lost_ranges.store(std::mem::take(lost_ranges), Ordering::Relaxed);
+            }
+            Ok(()) => {}
             Err(error) => {
                 tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
             }

@@ -113,6 +113,9 @@ fn recover<P: JournalPolicy>(
         recovery;
     let lost_ranges = losses.ranges;
     seqs.raise(seq_max, identity.base());
+    if identity.may_miss_appends() {
+        seqs.note_missing_appends();
+    }
     let base = seqs.base();
     let dir_exists = content != StoreContent::Nothing && begin(shared, dir, dir_exists, &identity, base)?;
     remove_consumed_hints(shared, dir, &identity, seq_max, &consumed_hints)?;

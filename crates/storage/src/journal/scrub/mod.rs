@@ -21,6 +21,7 @@ use super::store::Core;
 use crate::error::StorageError;
 use crate::journal::index::KeyIndex;
 use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
+use crate::terms_check::TermStep;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -34,12 +35,25 @@ pub(in crate::journal) struct ScrubState {
     /// Whether a log is damaged whose versions are in memory, so that they must be written to the
     /// index on disk.
     wants_checkpoint: AtomicBool,
+    /// Whether index entries were mended that may not be on disk yet.
+    has_mended_terms: AtomicBool,
 }
 
 impl ScrubState {
     /// Whether a checkpoint is wanted; asks once.
     pub(in crate::journal) fn take_wanted_checkpoint(&self) -> bool {
         self.wants_checkpoint.load(Ordering::Relaxed) && self.wants_checkpoint.swap(false, Ordering::Relaxed)
+    }
+
+    /// A step has compared index entries. At the end of a walk that has mended some, a checkpoint
+    /// is wanted: the journal does not have them, so an end without order would take them back.
+    pub(in crate::journal) fn terms_checked(&self, step: &TermStep) {
+        if step.lacking + step.surplus > 0 {
+            self.has_mended_terms.store(true, Ordering::Relaxed);
+        }
+        if step.is_over && self.has_mended_terms.swap(false, Ordering::Relaxed) {
+            self.wants_checkpoint.store(true, Ordering::Relaxed);
+        }
     }
 }
 

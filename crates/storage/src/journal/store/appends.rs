@@ -10,6 +10,7 @@ use crate::journal::policy::JournalPolicy;
 use crate::journal::writer::{AppendError, NewRecord, Writer, Written, refused_io};
 use crate::limits::check_sizes;
 use crate::receipt::{Appended, IndexedVersion, Previous};
+use crate::seq::SeqSource;
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -17,7 +18,7 @@ impl<P: JournalPolicy> Core<P> {
     fn append(&self, writer: &mut MutexGuard<'_, Writer>, record: &NewRecord<'_>) -> Result<Written, StorageError> {
         self.check_appendable()?;
         if !self.identity.may_append() {
-            self.prepare_first_append(writer.seqs.base())?;
+            self.prepare_first_append(&writer.seqs)?;
         }
         let now_secs = self.now_secs.load(Ordering::Relaxed);
         let had_file = writer.active.as_ref().map(|active| active.file.id);
@@ -37,14 +38,15 @@ impl<P: JournalPolicy> Core<P> {
     }
 
     /// Makes durable what must be on disk before the first append of a run, which gets a number
-    /// above `base`.
+    /// above the base of `seqs`.
     #[cold]
-    fn prepare_first_append(&self, base: u64) -> Result<(), StorageError> {
+    fn prepare_first_append(&self, seqs: &SeqSource) -> Result<(), StorageError> {
+        let base = seqs.base();
         if !self.identity.has_begun() {
             self.begin_on_first_write(base)?;
         }
         // Another store of the partition may have raised the base after this one was opened.
-        self.identity.allow_appends_after(base).map_err(|source| refused_io("write", &self.dir, source))
+        self.identity.allow_appends_after(base, seqs.opening()).map_err(|source| refused_io("write", &self.dir, source))
     }
 
     /// Prepares the directory at the first write of a new store, or of a store whose start found

@@ -2,12 +2,14 @@
 
 use super::core::Core;
 use crate::error::{StorageError, io_error};
+use crate::journal::data_file::DataFile;
 use crate::journal::index::KeyIndex;
 use crate::journal::index_must_have_seen;
 use crate::journal::lost_note::LostNote;
 use crate::journal::policy::JournalPolicy;
 use crate::journal::root::{DROPPED_SUFFIX, remove_store_dir};
 use crate::journal::writer::Writer;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<P: JournalPolicy> Core<P> {
@@ -42,6 +44,16 @@ impl<P: JournalPolicy> Core<P> {
 
     /// Counts further lost ranges, now and at every start from now on.
     pub(crate) fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
+        self.take_over_loss(lost_ranges, &[])
+    }
+
+    /// As [`Self::note_loss`], for the ranges of files that are about to be removed. None of them
+    /// counts twice meanwhile: a consumer would take that for another loss.
+    pub(in crate::journal) fn take_over_loss(
+        &self,
+        lost_ranges: u64,
+        files: &[Arc<DataFile>],
+    ) -> Result<(), StorageError> {
         let mut writer = self.writer.lock();
         self.check_writable()?;
         let fs = &*self.shared.fs;
@@ -55,6 +67,8 @@ impl<P: JournalPolicy> Core<P> {
         note.add_unlisted(lost_ranges);
         note.write(fs, &self.dir)?;
         self.inventory.note_change();
+        let _files = self.files.write();
+        files.iter().for_each(|file| file.counters.lost_ranges.store(0, Ordering::Relaxed));
         self.lost_ranges.fetch_add(lost_ranges, Ordering::Relaxed);
         Ok(())
     }

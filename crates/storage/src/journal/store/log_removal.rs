@@ -20,7 +20,7 @@ impl<P: JournalPolicy> Core<P> {
         let lost = covered.iter().map(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed))).sum();
         if lost > 0 {
             // The loss must stay known after the file with the damage is removed.
-            self.note_loss(lost)?;
+            self.take_over_loss(lost, &covered)?;
         }
         // The inventory must stop promising these files before they are removed.
         covered.iter().for_each(|file| file.is_unpromised.store(true, Ordering::Release));

@@ -8,6 +8,7 @@ mod log_removal;
 mod reads;
 mod sealing;
 mod syncs;
+mod terms_check;
 
 pub(crate) use self::core::Core;
 pub(super) use self::core::{Files, Recovered};
@@ -25,8 +26,10 @@ use crate::error::StorageError;
 use crate::feed::{ChangesQuery, ChangesSince, FeedCursor};
 use crate::fold::{Expired, Snapshot};
 use crate::identity::StoreIdentity;
+use crate::openings::Openings;
 use crate::receipt::Appended;
 use crate::scrub::{ScrubCursor, ScrubLimits, ScrubStep};
+use crate::terms_check::{TermCursor, TermStep};
 use crate::unreadable::UnreadableObserver;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -115,6 +118,11 @@ impl<P: JournalPolicy> Backend for Store<P> {
 
     fn first_seq(&self) -> u64 {
         self.core.writer.lock().seqs.base() + 1
+    }
+
+    fn openings(&self) -> Openings {
+        let of_this_run = self.core.writer.lock().seqs.opening();
+        self.core.identity.openings(of_this_run)
     }
 
     fn close_to_writes(&self, closed: bool) {
@@ -207,6 +215,10 @@ impl<P: JournalPolicy> Backend for Store<P> {
 
     fn scrub_step(&self, cursor: &ScrubCursor, limits: ScrubLimits<'_>) -> Result<ScrubStep, StorageError> {
         self.core.scrub_step(cursor, limits)
+    }
+
+    fn check_terms(&self, cursor: &TermCursor, count_max: usize) -> Result<TermStep, StorageError> {
+        self.core.check_terms(cursor, count_max)
     }
 
     fn close(&self) -> Result<(), StorageError> {

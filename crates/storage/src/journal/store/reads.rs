@@ -95,8 +95,11 @@ impl<P: JournalPolicy> Core<P> {
 
     /// Continues to build the ordered index of keys and terms; true when it is complete.
     pub(in crate::journal) fn build_ordered_index(&self, count_max: usize) -> Result<bool, StorageError> {
-        self.index.build_ordered_index(count_max, &|key, entry| {
-            let look = || Ok(Some(IndexAnswer::of_entry(*entry)));
+        self.index.build_ordered_index(count_max, &|key, _| {
+            // Looked up again for each try: a merge that moves the version meanwhile must not make
+            // it one that cannot be read. A newer version is as good, because its put waits for the
+            // ordered index.
+            let look = || self.index.get_head(P::Index::key(key), ReadMode::Blocking);
             let read = self.read_with(key, ReadMode::Blocking, Wanted::Head, Expired::Hidden, look);
             let read = read.inspect_err(|error| self.tell_unreadable(key, error))?;
             Ok(read.map(|read| read.stored.head).unwrap_or_default())
