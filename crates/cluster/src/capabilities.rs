@@ -4,6 +4,7 @@
 use crate::Feature;
 use crate::services::registry;
 use ombak_kv::replica::CoverageQuestion;
+use ombak_peer::handshake::FIRST_WORDS;
 use ombak_types::are_distinct_texts;
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ pub const NEWCOMERS: &str = "newcomers.1";
 
 /// What came after version 1 beside the features that all members must have ([`Feature::ALL`]). A
 /// name is added together with the last part of what it stands for: other nodes believe it.
-const LATER: [&str; 1] = [NEWCOMERS];
+const LATER: [&str; 2] = [NEWCOMERS, FIRST_WORDS];
 
 const COUNT: usize = Feature::ALL.len() + LATER.len();
 
@@ -48,8 +49,6 @@ pub enum Speaks {
     /// All that this program knows.
     #[default]
     Everything,
-    /// That, and services that are being tried out. Nodes have them in tests only.
-    WithTrials,
 }
 
 /// The capabilities of a node: one for each service, such as `coverage.1`, those of the coverage
@@ -73,14 +72,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_tried_out_is_said_by_those_who_try_it() {
-        let trials = ["exchange.1"].map(str::to_owned).into();
-        assert_eq!(&capabilities(Speaks::WithTrials) - &capabilities(Speaks::Everything), trials);
-    }
-
-    #[test]
     fn every_capability_fits_into_a_handshake() {
-        let capabilities = capabilities(Speaks::WithTrials);
+        let capabilities = capabilities(Speaks::Everything);
         assert!(capabilities.len() <= CAPABILITIES_MAX);
         assert!(capabilities.iter().all(|name| name.len() <= CAPABILITY_BYTES_MAX));
     }
@@ -109,6 +102,8 @@ mod tests {
             "newcomers.1",
             "mapreduce.1",
             "holdings.1",
+            "exchange.1",
+            "first-words.1",
         ] {
             assert!(said.contains(name), "{name}");
         }

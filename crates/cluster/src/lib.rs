@@ -35,6 +35,7 @@ mod node;
 mod peer_table;
 mod replica;
 mod services;
+mod told;
 mod waking;
 pub mod wire;
 
@@ -42,10 +43,11 @@ pub use capabilities::Speaks;
 pub use failure_detection::Detection;
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
-    ActiveTransfer, ClusterError, ClusterFacts, Deciders, DetectionTimes, Feature, FillingClass, Losses, MemberChange,
-    MemberFacts, MemberNode, MemberParts, MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember,
-    PartitionHints, PlanShown, RingChangeFacts, RingObstacle, RingReady, Seed, SeedNames, Seeds, Settlement, Staging,
-    TransferChange, Unfinished, Unsettled, UnsettledCounts, Whom,
+    ActiveTransfer, ClusterError, ClusterFacts, Deciders, DetectionTimes, ExchangeChange, ExchangeOfClass,
+    ExchangeRound, Feature, FillingClass, Losses, MemberChange, MemberExchanges, MemberFacts, MemberNode, MemberParts,
+    MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown, RingChangeFacts,
+    RingObstacle, RingReady, Seed, SeedNames, Seeds, Settlement, Staging, TransferChange, Unfinished, Unsettled,
+    UnsettledCounts, Whom,
 };
 pub use node::{ClusterNode, NodeNames, NodeParts, StartError};
 pub use ombak_metadata::state::MemberStatus;

@@ -1,6 +1,8 @@
 //! Measures what the sums of classes cost a put: nanoseconds of one in-process put of 100 bytes
 //! with and without them, in turns, and of a cut and a walk. Run it with
 //! `cargo run --release -p ombak-kv --example sums_cost [KEYS] [ROUNDS]`.
+//!
+//! `sums_cost puts with|without KEYS` makes puts alone, for `benches/sums_instructions.py`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement: it may stop at the first surprise")]
 
@@ -20,12 +22,35 @@ const RING_SIZE: u32 = 64;
 const N: u32 = 3;
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("puts") {
+        return puts_alone();
+    }
     let mut args = std::env::args().skip(1).map(|n| n.parse::<usize>().expect("a number"));
     let (keys, rounds) = (args.next().unwrap_or(20_000), args.next().unwrap_or(9));
     measure("memory", keys, rounds, |_| Arc::new(MemoryFactory::new(MemoryConfig::default())));
     measure("bitcask", keys, rounds, |dir| {
         Arc::new(BitcaskFactory::new(Arc::new(RealFs), dir.join("bitcask"), JournalConfig::default()).unwrap())
     });
+}
+
+/// Puts keys once, with exact sums or without any, and ends.
+fn puts_alone() {
+    let args: Vec<String> = std::env::args().skip(2).collect();
+    let [kind, count] = &args[..] else { panic!("puts with|without KEYS") };
+    let dir = tempfile::tempdir().unwrap();
+    let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
+    let mut config = KvConfig::new("riak@127.0.0.1", dir.path(), stores);
+    (config.delete_mode, config.keeps_sums) = (DeleteMode::Keep, kind == "with");
+    let kv = Kv::open(config).unwrap();
+    if kind == "with" {
+        (0..RING_SIZE).for_each(|partition| {
+            walk(&kv, ClassId { partition, n: N });
+        });
+    }
+    let keys: usize = count.parse().expect("a number");
+    let keys: Vec<Bytes> = (0..keys).map(|number| Bytes::from(format!("key{number:08}"))).collect();
+    ns_of_a_put(&kv, &keys);
+    kv.close();
 }
 
 fn measure(name: &str, keys: usize, rounds: usize, stores: impl Fn(&Path) -> Arc<dyn BackendFactory>) {

@@ -144,6 +144,16 @@ pub enum BrokenRule {
     DoubtfulStoresOnlyReceive,
     /// An exchange looks twice before a difference counts.
     DifferencesAreSeenTwice,
+    /// A primary has on its disk what all members have told of their stores before it removes
+    /// anything.
+    ToldSeqsAreKept,
+    /// Who fills takes what a mark covers last, and leaves out what a full primary lacks.
+    FillingLeavesOutTheDead,
+    /// A read spreads no copy that a mark covers or that is in doubt.
+    ReadsLeaveItToExchanges,
+    /// The sums of the run before are compared with the index at each opening, and not computed
+    /// anew from what is there (docs/design/anti-entropy.md §6).
+    SumsAreCheckedAtOpening,
 }
 
 #[cfg(any(test, feature = "deliberate-faults"))]

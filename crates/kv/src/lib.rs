@@ -71,5 +71,5 @@ pub use requests::{
 };
 pub use scrub::{ScrubReport, ScrubState, ScrubbedStore};
 pub use start::{check_start, examine_files};
-pub use sums::{ClassCut, SLOT_SECS, Sums, SumsState, SumsStep, SumsWalk, WalkEnd, slot_of};
+pub use sums::{ClassCut, SLOT_SECS, Sums, SumsState, SumsStep, SumsWalk, WalkEnd, remove_saved_sums, slot_of};
 pub use transfer::{Amount, FillReason, ProofObstacle};

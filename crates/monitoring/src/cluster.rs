@@ -88,24 +88,30 @@ fn work(out: &mut Exposition, figures: &ClusterFigures) {
     for (name, kind, help, value) in singles {
         out.single(name, kind, help, value);
     }
-    for (name, kind, help, [hinted, repair]) in [
-        ("handoff_active", "gauge", "Handoffs under way.", [transfers.hinted_active, transfers.repair_active]),
+    for (name, kind, help, [hinted, repair, exchange]) in [
+        (
+            "handoff_active",
+            "gauge",
+            "Handoffs under way.",
+            [transfers.hinted_active, transfers.repair_active, transfers.exchange_active],
+        ),
         (
             "handoff_sent_objects_total",
             "counter",
             "Copies handed to other nodes.",
-            [transfers.hinted_objects_sent, transfers.repair_objects_sent],
+            [transfers.hinted_objects_sent, transfers.repair_objects_sent, transfers.exchange_objects_sent],
         ),
         (
             "handoff_sent_bytes_total",
             "counter",
             "Bytes of these copies.",
-            [transfers.hinted_bytes_sent, transfers.repair_bytes_sent],
+            [transfers.hinted_bytes_sent, transfers.repair_bytes_sent, transfers.exchange_bytes_sent],
         ),
     ] {
         out.family(name, kind, help);
         out.sample(name, &[("kind", "hinted")], hinted);
         out.sample(name, &[("kind", "repair")], repair);
+        out.sample(name, &[("kind", "exchange")], exchange);
     }
     if !figures.peers.is_empty() {
         out.family("peer_state", "gauge", "What failure detection says of the node: 1 for its state.");

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-const NO_AAE: &str = "there is no anti-entropy yet";
+const NO_FOLDS: &str = "there are no folds over a cluster yet";
 const NO_REPLICATION: &str = "there is no replication between clusters yet";
 const NO_MAILBOX: &str = "partitions have no mailboxes, so none is ever loaded";
 const NO_GOSSIP: &str = "rings do not travel by gossip: members decide about a ring together";
@@ -18,7 +18,7 @@ const OF_THE_PROGRAM: &str = "a fact about the program, which does not change wh
 
 /// Each name, or a beginning and an end around a star, with the reason why its value never changes.
 const CONSTANT: &[(&str, &str)] = &[
-    ("clusteraae_fsm_*", NO_AAE),
+    ("clusteraae_fsm_*", NO_FOLDS),
     ("consistent_*", "there is no strong consistency yet"),
     ("converge_delay_*", NO_GOSSIP),
     ("coord_local_soft_loaded_total", NO_MAILBOX),
@@ -52,9 +52,8 @@ const CONSTANT: &[(&str, &str)] = &[
     ("sys_system_version", OF_THE_PROGRAM),
     ("sys_threads_enabled", OF_THE_PROGRAM),
     ("sys_wordsize", OF_THE_PROGRAM),
-    ("tictacaae_*", NO_AAE),
+    ("tictacaae_*", "exchanges of Ombak have no such end"),
     ("ttaaefs_*", NO_REPLICATION),
-    ("vnode_index_refreshes*", "entries are written with their object, so there is no index to refresh by itself"),
     ("vnode_mbox_check_timeout_total", NO_MAILBOX),
     ("worker_*", "there are no pools of Erlang's worker processes"),
     ("riak_*_version", OF_THE_PROGRAM),
@@ -84,6 +83,10 @@ const OF_FEATURES: &[&str] = &[
     "read_repairs_hll*",
     "read_repairs_map*",
     "read_repairs_set*",
+    "tictacaae_clock_compare*",
+    "tictacaae_error*",
+    "tictacaae_exchange*",
+    "tictacaae_root_compare*",
     "*_actor_counts_95",
     "*_actor_counts_99",
     "*_actor_counts_100",
@@ -91,6 +94,7 @@ const OF_FEATURES: &[&str] = &[
     "*_actor_counts_median",
     "vnode_counter_update*",
     "vnode_hll_update*",
+    "vnode_index_refreshes*",
     "vnode_map_update*",
     "vnode_set_update*",
 ];

@@ -1,6 +1,6 @@
 //! Which peers are let in.
 
-use crate::handshake::{Refusal, RefusalKind, RemotePeer};
+use crate::handshake::{FirstWords, NoWords, Refusal, RefusalKind, RemotePeer};
 use crate::identity::NodeIdentity;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
@@ -22,6 +22,18 @@ pub struct LiveSession {
 pub trait Admission: Send + Sync {
     /// Decides about `peer`. `live` is the process that has connections under the same node id.
     fn admit(&self, peer: &RemotePeer, live: Option<LiveSession>) -> Result<(), Refusal>;
+
+    /// What this node tells its peers before any request of a connection. They hear it if both
+    /// sides have the capability `handshake::FIRST_WORDS`.
+    fn first_words(&self) -> Arc<dyn FirstWords> {
+        Arc::new(NoWords)
+    }
+
+    /// Whether a node that is not connected said last that it has a capability; `None` if nothing
+    /// is known of it.
+    fn has_said(&self, _node: NodeId, _capability: &str) -> Option<bool> {
+        None
+    }
 }
 
 /// If two live processes have one node id, the one that was there first stays
@@ -69,6 +81,19 @@ pub(crate) struct Sessions {
 impl Sessions {
     pub(crate) fn new(admission: Arc<dyn Admission>) -> Self {
         Self { admission, live: Arc::default() }
+    }
+
+    pub(crate) fn first_words(&self) -> Arc<dyn FirstWords> {
+        self.admission.first_words()
+    }
+
+    /// Whether a node has said that it has a capability: the connected process, or else what is
+    /// known of the last one.
+    pub(crate) fn has_said(&self, node: NodeId, capability: &str) -> Option<bool> {
+        match self.of(node) {
+            Some((identity, _)) => Some(identity.capabilities.contains(capability)),
+            None => self.admission.has_said(node, capability),
+        }
     }
 
     /// Admits a connection. It counts as live until the ticket is dropped.

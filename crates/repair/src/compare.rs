@@ -7,11 +7,11 @@ use ombak_kv::repair_host::{
 };
 use ombak_kv::replica::{
     COMPARE_KEYS_MAX, Compare, Compared, Held, HeldVersion, Push, Pushed, RangeSum, ReplicaStore, SUMMARY_RANGES_MAX,
-    StoreMode, StoredVersion, Summarize, Summary, checksum_of, range_of,
+    StoreMode, StoredVersion, Summarize, Summary, TOLD_NODES_MAX, ToldSeq, checksum_of, range_of,
 };
 use ombak_runtime::Waited;
-use ombak_storage::{Detail, Origin, Scope, key_hash};
-use ombak_types::{Error, StoreFailure, StoreFailureKind, stored_object};
+use ombak_storage::{Detail, Origin, Scope, Stored, key_hash};
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind, stored_object};
 
 /// Number of entries that a fold takes from a snapshot at a time.
 const FOLD_ENTRIES: usize = 2_000;
@@ -71,14 +71,21 @@ pub(crate) fn compare(host: &dyn RepairHost, compare: &Compare) -> Result<Compar
         return Err(too_much("keys"));
     }
     let (home_version, counter) = (host.home_version(compare.class.partition), host.reaping().fences.counter());
+    let held = compare_seqs(host, compare)?.into_iter().map(|(held, _)| held).collect();
+    Ok(Compared { home_version, is_full: host.is_full(compare.class.partition, compare.class.n), held, counter })
+}
+
+/// What this node holds of each version, and the seq of what it found; 0 if it can read nothing.
+/// Blocks.
+pub(crate) fn compare_seqs(host: &dyn RepairHost, compare: &Compare) -> Result<Vec<(Held, u64)>, Error> {
     let partition = host.partitions().find(compare.class.partition)?;
-    let mut seq = 0;
-    let held =
-        compare.versions.iter().map(|version| compare_one(&partition, version, compare.synced, &mut seq)).collect();
+    let held: Vec<_> =
+        compare.versions.iter().map(|version| compare_one(&partition, version, compare.synced)).collect();
     if compare.synced && !is_broken(BrokenRule::ProofsAreSynced) {
+        let seq = held.iter().map(|(_, seq)| *seq).max().unwrap_or_default();
         partition.store().sync(seq)?;
     }
-    Ok(Compared { home_version, is_full: host.is_full(compare.class.partition, compare.class.n), held, counter })
+    Ok(held)
 }
 
 /// Stores a copy that another node brings. If this node has the same version and cannot read
@@ -97,8 +104,17 @@ fn store_pushed(host: &dyn RepairHost, partition: &Partition, copy: &ReplicaStor
     host.store_copy(&repair, Origin::Handoff, Access::Blocking)
 }
 
-/// Sums up a class, expired versions and tombstones included. Blocks for as long as a fold over
-/// the keys takes, or until nobody waits for the sum any more.
+/// What this node was told of the stores of other nodes. Whoever fills from it keeps that, because
+/// what it does not get from this node may have been removed.
+fn told_of_others(host: &dyn RepairHost, partition: u32) -> Vec<(NodeId, ToldSeq)> {
+    let mut told = host.transfers().told.of_partition(partition, host.node_id());
+    told.truncate(TOLD_NODES_MAX);
+    told
+}
+
+/// Sums up a class, expired versions and tombstones included. Sums that the partition keeps are
+/// taken. Without them this blocks for as long as a fold over the keys takes, or until nobody waits
+/// for the sum any more.
 pub(crate) fn summarize(host: &dyn RepairHost, summarize: &Summarize, waited: &Waited<'_>) -> Result<Summary, Error> {
     let Summarize { class, ranges, synced } = *summarize;
     if !ranges.is_power_of_two() || ranges > SUMMARY_RANGES_MAX {
@@ -106,6 +122,10 @@ pub(crate) fn summarize(host: &dyn RepairHost, summarize: &Summarize, waited: &W
     }
     let home_version = host.home_version(class.partition);
     let partition = host.partitions().find(class.partition)?;
+    if let Some(sums) = kept_sums(host, &partition, summarize)? {
+        let told = told_of_others(host, class.partition);
+        return Ok(Summary { home_version, ranges: sums, told });
+    }
     if synced {
         // A version whose key is locked now may count as written.
         partition.await_writers();
@@ -124,7 +144,8 @@ pub(crate) fn summarize(host: &dyn RepairHost, summarize: &Summarize, waited: &W
             if synced && !is_broken(BrokenRule::ProofsAreSynced) {
                 partition.store().sync(last_seq)?;
             }
-            return Ok(Summary { home_version, ranges: sums });
+            let told = told_of_others(host, class.partition);
+            return Ok(Summary { home_version, ranges: sums, told });
         }
         for entry in &entries {
             let hash = key_hash(&entry.key);
@@ -139,28 +160,51 @@ pub(crate) fn summarize(host: &dyn RepairHost, summarize: &Summarize, waited: &W
     }
 }
 
+/// The sums of a class as the partition keeps them; none if it does not know them, or if they have
+/// what the store is about to remove by itself.
+fn kept_sums(
+    host: &dyn RepairHost,
+    partition: &Partition,
+    Summarize { class, ranges, synced }: &Summarize,
+) -> Result<Option<Vec<RangeSum>>, Error> {
+    let cut = partition.cut_of_class(class.n).filter(|cut| cut.is_checked && !cut.removes_by_itself);
+    let Some(mut cut) = cut else { return Ok(None) };
+    if *synced {
+        let buckets = host.buckets().snapshot();
+        let unreadable = partition.keys_known_as_unreadable();
+        unreadable.iter().filter(|key| is_of_class(&buckets, key, class.n)).for_each(|key| cut.sums.doubt(key));
+        if !is_broken(BrokenRule::ProofsAreSynced) {
+            partition.store().sync(cut.seq)?;
+        }
+    }
+    Ok(Some(cut.sums.ranges(*ranges)))
+}
+
 /// Compares one key without its lock: a version that arrives meanwhile is a descendant of what was
 /// found, or of nothing.
 ///
 /// The answer to a question with `synced` lets the other node remove its copy, so the version is
 /// read as a whole: a head is no proof that the values can be read.
-fn compare_one(partition: &Partition, version: &HeldVersion, synced: bool, seq: &mut u64) -> Held {
+fn compare_one(partition: &Partition, version: &HeldVersion, synced: bool) -> (Held, u64) {
     if partition.is_known_as_unreadable(&version.key) {
         // The other node may have the only copy that can be read.
-        return Held::Other;
+        return (Held::Other, 0);
     }
     let read = if synced { Partition::read } else { Partition::read_head };
     let found = match read(partition, &version.key, Access::Blocking) {
         Ok(Some(found)) => found,
-        Ok(None) => return Held::Nothing,
+        Ok(None) => return (Held::Nothing, 0),
         // It was logged where it was read.
-        Err(_) => return Held::Other,
+        Err(_) => return (Held::Other, 0),
     };
-    *seq = (*seq).max(found.seq);
+    (held_of(partition, version, &found), found.seq)
+}
+
+fn held_of(partition: &Partition, version: &HeldVersion, found: &Stored) -> Held {
     if found.digest == version.digest {
         return Held::Same;
     }
-    let Ok(held) = partition.decode(&version.key, &found) else { return Held::Other };
+    let Ok(held) = partition.decode(&version.key, found) else { return Held::Other };
     // Copies without a clock, or with equal ones, do not say which of them a merge keeps: the
     // version is pushed, and the answer to the push proves it.
     match (held.clock.descends(&version.clock), version.clock.descends(&held.clock)) {

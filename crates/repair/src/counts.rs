@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct TransferCounts {
     hinted: Sent,
     repair: Sent,
+    exchange: Sent,
     received: Sent,
     rejected: AtomicU64,
     timeouts: AtomicU64,
@@ -33,7 +34,11 @@ impl Sent {
 impl TransferCounts {
     /// Copies that another node took.
     pub(crate) fn pushed(&self, kind: TransferKind, objects: u64, bytes: u64) {
-        let sent = if kind == TransferKind::HandBack { &self.hinted } else { &self.repair };
+        let sent = match kind {
+            TransferKind::HandBack => &self.hinted,
+            TransferKind::Exchange => &self.exchange,
+            TransferKind::Owed | TransferKind::Fill | TransferKind::Ownership => &self.repair,
+        };
         sent.add(objects, bytes);
     }
 
@@ -60,6 +65,11 @@ impl TransferCounts {
     /// Objects and bytes that went to primaries that lacked them.
     pub(crate) fn repair(&self) -> (u64, u64) {
         self.repair.get()
+    }
+
+    /// Objects and bytes that exchanges have brought to other primaries.
+    pub(crate) fn exchanged(&self) -> (u64, u64) {
+        self.exchange.get()
     }
 
     /// Objects and bytes that other nodes pushed to this one.

@@ -20,7 +20,8 @@ pub struct Settled {
     pub owed_marks: u64,
     /// Classes that may lack something.
     pub filling_classes: u64,
-    /// Transfers under way, and orders of other nodes that are not done.
+    /// Transfers under way, and orders of other nodes that are not done. What exchanges bring is
+    /// not counted: it does not say that anything is known to lie where it does not belong.
     pub transfers: u64,
     /// Versions that this node cannot read, as far as it has found them. Hints, owed marks and
     /// filling classes may wait for them (see [`Repair::unreadable_report`]).
@@ -64,7 +65,9 @@ impl Repair {
         }
         settled.owed_marks = self.kv.owed_marks().len() as u64;
         settled.filling_classes = self.kv.filling_classes().len() as u64;
-        settled.transfers = (self.work.progress.list().len() + self.work.orders.open().len()) as u64;
+        let transfers = self.work.progress.list();
+        let known = transfers.iter().filter(|transfer| transfer.kind != TransferKind::Exchange).count();
+        settled.transfers = (known + self.work.orders.open().len()) as u64;
         settled.unreadable_keys = host.partitions().unreadable_keys().count() as u64;
         if host.is_alone_in(&host.placement()) {
             settled = Settled::default();
@@ -93,7 +96,9 @@ impl Repair {
         let active = work.progress.list();
         let handed_back = active.iter().filter(|transfer| transfer.kind == TransferKind::HandBack).count();
         let counts = &work.progress.counts;
+        let exchanging = active.iter().filter(|transfer| transfer.kind == TransferKind::Exchange).count();
         let (hinted, repair, received) = (counts.hinted(), counts.repair(), counts.taken());
+        let exchanged = counts.exchanged();
         TransferFigures {
             hinted_objects: settled.hints.keys,
             hinted_bytes: settled.hints.bytes,
@@ -101,11 +106,14 @@ impl Repair {
             owed_marks: settled.owed_marks,
             filling_classes: settled.filling_classes,
             hinted_active: handed_back as u64,
-            repair_active: (active.len() - handed_back) as u64,
+            repair_active: (active.len() - handed_back - exchanging) as u64,
+            exchange_active: exchanging as u64,
             hinted_objects_sent: hinted.0,
             hinted_bytes_sent: hinted.1,
             repair_objects_sent: repair.0,
             repair_bytes_sent: repair.1,
+            exchange_objects_sent: exchanged.0,
+            exchange_bytes_sent: exchanged.1,
             objects_received: received.0,
             bytes_received: received.1,
             rejected: counts.rejections(),
@@ -126,8 +134,8 @@ impl Repair {
     /// Keys and bytes that this node has pushed to others since its start.
     pub fn pushed(&self) -> (u64, u64) {
         let counts = &self.work.progress.counts;
-        let (hinted, repair) = (counts.hinted(), counts.repair());
-        (hinted.0 + repair.0, hinted.1 + repair.1)
+        let sent = [counts.hinted(), counts.repair(), counts.exchanged()];
+        (sent.iter().map(|sent| sent.0).sum(), sent.iter().map(|sent| sent.1).sum())
     }
 
     /// Sets whether this node pushes copies to others (`outbound`), and whether it takes what

@@ -28,6 +28,8 @@ pub(crate) enum Which {
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) held: HeldVersion,
+    /// The place of the version in the append order of its store.
+    pub(crate) seq: u64,
     /// The bytes of the version, as far as they are known without reading it.
     pub(crate) bytes: u64,
     /// Whether this node can read the version. Otherwise its clock is not known, and only a replica
@@ -142,14 +144,14 @@ impl Fold {
                 let bytes = self.partition.store().record_bytes(&entry.key).ok().flatten();
                 let bytes = bytes.unwrap_or((entry.key.len() + found.head.len()) as u64);
                 let held = HeldVersion { key: entry.key.clone(), digest: found.digest, clock };
-                batch.by_n.entry(n).or_default().push(Candidate { held, bytes, is_readable: true });
+                batch.by_n.entry(n).or_default().push(Candidate { held, seq: found.seq, bytes, is_readable: true });
             }
             Err(why) => {
                 let partition = self.partition.number();
                 let (at, what) = (ShownKey::of(&entry.key), "a version that others may need is unreadable");
                 warn!(partition, bucket_type = %at.bucket_type, bucket = %at.bucket, key = %at.key, ?why, "{what}");
                 let held = HeldVersion { key: entry.key.clone(), digest: entry.digest, clock: VectorClock::new() };
-                batch.by_n.entry(n).or_default().push(Candidate { held, bytes: 0, is_readable: false });
+                batch.by_n.entry(n).or_default().push(Candidate { held, seq: entry.seq, bytes: 0, is_readable: false });
             }
         }
     }

@@ -14,13 +14,16 @@
 //! its home stays as it is and no other copy comes.
 
 use crate::Host;
+use crate::exchange::{Exchanges, Verdict};
 use crate::fold::{Candidate, Fold, Which};
 use crate::progress::TransferKind;
+use crate::rounds::empty_store;
 use crate::send::Target;
 use crate::work::Work;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use ombak_kv::repair_host::{Access, BrokenRule, Failure, UNKNOWN_N, is_broken, is_of_one_ring};
+use ombak_kv::replica::HeldVersion;
 use ombak_kv::{Amount, ClassId};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::{HomePlacement, Placement};
@@ -132,10 +135,20 @@ impl Pass<'_> {
     /// Brings copies of one class to all of its primaries, and removes those that are proved.
     async fn give_back(&mut self, n: u32, candidates: Vec<Candidate>) -> Result<(), Error> {
         let may_prove = self.may_hand_back && n != UNKNOWN_N;
-        let proven = if may_prove { self.prove(n, &candidates).await } else { vec![false; candidates.len()] };
+        let (candidates, held) = match may_prove {
+            true => {
+                let candidates = self.drop_handed_back(n, candidates).await?;
+                self.drop_removed(n, candidates).await?
+            }
+            false => (candidates, BTreeSet::new()),
+        };
+        let proven = match may_prove {
+            true => self.prove_certain(n, &candidates, &held).await,
+            false => vec![false; candidates.len()],
+        };
         let removed = self.remove(n, &candidates, &proven).await?;
         for (candidate, removal) in candidates.iter().zip(removed) {
-            self.left.has_unproved |= removal == Removal::Stays;
+            self.left.has_unproved |= removal == Removal::Stays && !(may_prove && self.ends_here(candidate));
             let is_gone = removal == Removal::Gone;
             let counted = if is_gone { &mut self.left.removed } else { &mut self.left.amounts };
             *counted.entry(n).or_default() += Amount { keys: 1, bytes: candidate.bytes };
@@ -143,8 +156,113 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns for each copy whether all primaries durably hold it.
-    async fn prove(&mut self, n: u32, candidates: &[Candidate]) -> Vec<bool> {
+    /// Whether a copy that was not proved goes nowhere, and nobody need wait for it: it is in
+    /// doubt, its primaries have answered, and this node leaves. Otherwise a node with a damaged
+    /// disk could not leave.
+    fn ends_here(&self, candidate: &Candidate) -> bool {
+        let leaves = !self.host.peers().may_stand_in(self.host.node_id());
+        let is_doubtful = || self.host.transfers().is_doubtful(self.partition, candidate.seq);
+        leaves && self.left.missing.is_empty() && is_doubtful()
+    }
+
+    /// Drops the copies that had been handed back before: the record of their removal was lost.
+    /// Returns the others.
+    async fn drop_handed_back(&mut self, n: u32, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Error> {
+        let class = ClassId { partition: self.partition, n };
+        let Some(exchanges) = self.work.exchanges.get() else { return Ok(candidates) };
+        let partition = self.host.partitions().find(self.partition)?;
+        let empty_at = self.host.transfers().empty_at.of(class, empty_store(&**self.host, &partition, n));
+        let (dead, rest): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|candidate| candidate.is_readable && candidate.seq <= empty_at);
+        if dead.is_empty() || !self.host.transfers().foreign.is_foreign(class) {
+            return Ok(rest.into_iter().chain(dead).collect());
+        }
+        self.drop_all(class, exchanges.clone(), dead).await?;
+        Ok(rest)
+    }
+
+    /// Drops the copies in doubt that were removed everywhere: all primaries have answered, are
+    /// full and lack them (docs/design/anti-entropy.md §5, rule 6). Returns the others, and the
+    /// keys of those that a full primary holds: these are in doubt no more.
+    async fn drop_removed(
+        &mut self,
+        n: u32,
+        candidates: Vec<Candidate>,
+    ) -> Result<(Vec<Candidate>, BTreeSet<Bytes>), Error> {
+        let (class, transfers) = (ClassId { partition: self.partition, n }, self.host.transfers().clone());
+        let Some(exchanges) = self.work.exchanges.get() else { return Ok((candidates, BTreeSet::new())) };
+        let is_doubtful = |one: &Candidate| one.is_readable && transfers.is_doubtful(self.partition, one.seq);
+        let (doubtful, mut rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_doubtful);
+        if doubtful.is_empty() || !transfers.foreign.is_foreign(class) {
+            return Ok((rest.into_iter().chain(doubtful).collect(), BTreeSet::new()));
+        }
+        let primaries = self.placement.home(self.partition).primaries(n);
+        let primaries: Vec<NodeId> = primaries.into_iter().collect();
+        let verdicts = exchanges.judge_foreign(self.work, self.host, class, &primaries, &doubtful).await;
+        let (mut dead, mut held) = (Vec::new(), BTreeSet::new());
+        for (candidate, verdict) in doubtful.into_iter().zip(verdicts) {
+            match verdict {
+                Verdict::Drop => {
+                    dead.push(candidate);
+                    continue;
+                }
+                Verdict::Push => drop(held.insert(candidate.held.key.clone())),
+                Verdict::Withhold => {}
+            }
+            rest.push(candidate);
+        }
+        self.drop_all(class, exchanges.clone(), dead).await?;
+        Ok((rest, held))
+    }
+
+    /// Drops copies, and counts them.
+    async fn drop_all(&mut self, class: ClassId, exchanges: Arc<Exchanges>, dead: Vec<Candidate>) -> Result<(), Error> {
+        if dead.is_empty() {
+            return Ok(());
+        }
+        let (there, at) = (self.host.clone(), (class, self.home_version()));
+        let drop_all = move || {
+            let dropped = exchanges.drop_foreign(&*there, at, &dead);
+            dropped.map(|dropped| (dead, dropped))
+        };
+        let (dead, dropped) = self.host.transfers().pool.run(drop_all).await??;
+        for (candidate, is_dropped) in dead.iter().zip(dropped) {
+            // One that stays is another version by now, and is visited by a later pass.
+            self.left.has_unproved |= !is_dropped;
+            let counted = if is_dropped { &mut self.left.removed } else { &mut self.left.amounts };
+            *counted.entry(class.n).or_default() += Amount { keys: 1, bytes: candidate.bytes };
+        }
+        Ok(())
+    }
+
+    /// [`Self::prove`], but a copy in doubt is not pushed: it goes only if all primaries hold it.
+    /// What a full primary holds is in doubt no more.
+    async fn prove_certain(&mut self, n: u32, candidates: &[Candidate], held: &BTreeSet<Bytes>) -> Vec<bool> {
+        let transfers = self.host.transfers().clone();
+        let is_doubtful = |at: &usize| {
+            let Candidate { held: HeldVersion { key, .. }, seq, .. } = &candidates[*at];
+            transfers.is_doubtful(self.partition, *seq) && !held.contains(key)
+        };
+        let (doubtful, certain): (Vec<usize>, Vec<usize>) = (0..candidates.len()).partition(is_doubtful);
+        if doubtful.is_empty() {
+            return self.prove(n, candidates, true).await;
+        }
+        let mut all = vec![false; candidates.len()];
+        for (places, pushes) in [(certain, true), (doubtful, false)] {
+            let some: Vec<Candidate> = places.iter().map(|at| candidates[*at].clone()).collect();
+            if some.is_empty() {
+                continue;
+            }
+            for (at, is_proven) in places.into_iter().zip(self.prove(n, &some, pushes).await) {
+                all[at] = is_proven;
+            }
+        }
+        all
+    }
+
+    /// Returns for each copy whether all primaries durably hold it. With `pushes` it is brought to
+    /// those that lack it.
+    async fn prove(&mut self, n: u32, candidates: &[Candidate], pushes: bool) -> Vec<bool> {
         let class = ClassId { partition: self.partition, n };
         let home = self.placement.home(self.partition);
         let is_early = is_broken(BrokenRule::OldSetsKeepTheirCopies);
@@ -163,7 +281,13 @@ impl Pass<'_> {
             up.truncate(1);
         }
         let targets = up.iter().filter_map(|node| self.targets.get(&(n, *node)));
-        let proofs = targets.map(|target| self.work.prove_at(self.host, target, candidates));
+        let (work, host) = (self.work, self.host);
+        let proofs = targets.map(|target| async move {
+            match pushes {
+                true => work.prove_at(host, target, candidates).await,
+                false => work.prove_without_push(host, target, candidates).await,
+            }
+        });
         for (node, proof) in up.iter().zip(join_all(proofs).await) {
             match proof {
                 Ok(proven) => all.iter_mut().zip(proven).for_each(|(all, one)| *all &= one),

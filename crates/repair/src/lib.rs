@@ -56,8 +56,10 @@ mod fill;
 mod fold;
 mod hand_back;
 mod hand_back_ranges;
+mod index_repair;
 mod key_choice;
 mod kinds;
+mod left_out;
 mod orders;
 mod progress;
 mod prove;
@@ -75,11 +77,13 @@ mod work;
 mod worker;
 
 pub use exchange::{
-    ClassExchanges, DroppedCopy, ExchangeAnswer, ExchangeClient, ExchangeConfig, ExchangeFigures, ExchangePart,
-    ExchangePeers, ExchangeQuestion, GROUPS, KeyHeld, KeysAnswer, KeysQuestion, LIST_MIXES_MAX, ListQuestion,
-    MarkQuestion, RANGES, RANGES_IN_GROUP, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing,
+    ClassExchanges, DroppedCopy, DroppedReport, DroppedVersion, ExchangeAnswer, ExchangeClient, ExchangeConfig,
+    ExchangeFigures, ExchangePart, ExchangePeers, ExchangeQuestion, ExchangeStatus, GROUPS, GroupSet, KeyHeld,
+    KeysAnswer, KeysQuestion, LIST_MIXES_MAX, ListQuestion, MarkQuestion, NO_SLOTS, NodeRepair, RANGES,
+    RANGES_IN_GROUP, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing,
 };
 pub use figures::Settled;
+pub use index_repair::{INDEX_REPAIR_SPEED_MAX, IndexRepairState, IndexRepairStatus};
 pub use key_choice::KeyChoice;
 pub use progress::{Transfer, TransferKind};
 pub use repair::Repair;

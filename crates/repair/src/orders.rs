@@ -3,10 +3,11 @@
 
 use crate::ranges::Ranges;
 use ombak_kv::ClassId;
-use ombak_kv::replica::{Give, Giving};
+use ombak_kv::replica::{Give, GivePass, Giving};
 use ombak_types::NodeId;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 /// Orders of other nodes that this node works on, or has done. There is one for each class and node
 /// at most.
@@ -21,12 +22,26 @@ pub(crate) struct Comparisons {
     /// The primaries, each with a seq of this node's store. What this node has stored after the seq
     /// is not owed to the primary yet.
     pub(crate) with: BTreeMap<NodeId, u64>,
+    /// Those of them that have brought what they had left out at first.
+    pub(crate) at_last: BTreeSet<NodeId>,
+    /// Since when a primary has not answered; none: all have.
+    pub(crate) waits_since: Option<Instant>,
+    /// Those that have brought the same before that, because a primary has not answered for long.
+    pub(crate) early: BTreeSet<NodeId>,
+}
+
+impl Comparisons {
+    /// Nothing was compared yet.
+    pub(crate) const fn new(losses: u64) -> Self {
+        Self { losses, with: BTreeMap::new(), at_last: BTreeSet::new(), waits_since: None, early: BTreeSet::new() }
+    }
 }
 
 #[derive(Clone)]
 pub(crate) struct Order {
     pub(crate) number: u64,
     pub(crate) ranges: Ranges,
+    pub(crate) pass: GivePass,
     state: Giving,
 }
 
@@ -38,7 +53,8 @@ impl Orders {
             Some(order) if order.number == give.order => order.state,
             _ => {
                 let ranges = Ranges::of(give.ranges, &give.wanted);
-                orders.insert((give.class, give.to), Order { number: give.order, ranges, state: Giving::Working });
+                let (number, pass) = (give.order, give.pass);
+                orders.insert((give.class, give.to), Order { number, ranges, pass, state: Giving::Working });
                 Giving::Working
             }
         }

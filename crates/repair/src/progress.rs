@@ -18,6 +18,8 @@ pub enum TransferKind {
     Owed,
     /// The target, or this node, does not know yet that it holds everything.
     Fill,
+    /// An exchange has found that the target lacks them.
+    Exchange,
     /// The target is to hold the class when its home has changed (ownership handoff).
     Ownership,
 }

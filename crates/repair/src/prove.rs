@@ -20,6 +20,7 @@ use crate::Host;
 use crate::compare;
 use crate::fill::Task;
 use crate::fold::Which;
+use crate::left_out::LeftOut;
 use crate::progress::TransferKind;
 use crate::ranges::Ranges;
 use crate::work::Work;
@@ -129,7 +130,8 @@ impl Work {
         if !brought.is_empty() {
             let versions = brought.iter().map(|range| own.ranges[*range as usize].versions).sum();
             let which = Which::Class { n: class.n, ranges: Some(Ranges::of(summarize.ranges, &brought)) };
-            let task = Task { which, since_seq: 0, kind: TransferKind::Ownership, versions: Some(versions) };
+            let left_out = LeftOut::of_own(host, class);
+            let task = Task { which, since_seq: 0, kind: TransferKind::Ownership, versions: Some(versions), left_out };
             self.bring_all(host, class, node, task).await?;
         }
         Ok(if waits { Proving::WaitsForOthers } else { Proving::Proved })

@@ -27,7 +27,11 @@ impl Repair {
     /// is called.
     pub fn of(kv: &Kv) -> Self {
         let host = kv.repair_host();
-        let make = || -> Arc<dyn RepairAnswers> { Arc::new(Work::new(&*host)) };
+        let make = || -> Arc<dyn RepairAnswers> {
+            let work = Arc::new(Work::new(&*host));
+            kv.stats().attach(work.index_repair.clone());
+            work
+        };
         let answers: Arc<dyn Any + Send + Sync> = host.answer_with(&make);
         // Only this crate makes answers.
         let work = answers.downcast().unwrap_or_else(|_| Arc::new(Work::new(&*host)));

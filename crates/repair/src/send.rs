@@ -62,11 +62,7 @@ impl Work {
         candidates: &[Candidate],
     ) -> Result<Vec<bool>, Error> {
         self.check_gives()?;
-        let mut proven = vec![false; candidates.len()];
-        let answer = self.ask(host, target, candidates, true).await?;
-        for ((proven, held), candidate) in proven.iter_mut().zip(&answer.held).zip(candidates) {
-            *proven = if candidate.is_readable { held.includes() } else { *held == Held::Same };
-        }
+        let mut proven = self.prove_without_push(host, target, candidates).await?;
         let is_missing = |place: &usize| !proven[*place] && candidates[*place].is_readable;
         let missing: Vec<usize> = (0..candidates.len()).filter(is_missing).collect();
         let chunks = split(missing, candidates);
@@ -78,6 +74,20 @@ impl Work {
             }
         }
         Ok(proven)
+    }
+
+    /// As [`Self::prove_at`], for versions of which nothing may be pushed.
+    pub(crate) async fn prove_without_push(
+        &self,
+        host: &Host,
+        target: &Target,
+        candidates: &[Candidate],
+    ) -> Result<Vec<bool>, Error> {
+        let answer = self.ask(host, target, candidates, true).await?;
+        let is_proven = |(held, candidate): (&Held, &Candidate)| {
+            if candidate.is_readable { held.includes() } else { *held == Held::Same }
+        };
+        Ok(answer.held.iter().zip(candidates).map(is_proven).collect())
     }
 
     /// Asks a node what it holds of some keys.

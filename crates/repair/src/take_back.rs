@@ -52,6 +52,7 @@ impl SetAsideWalk {
             let bytes = (entry.key.len() + found.head.len()) as u64;
             Some(Candidate {
                 held: HeldVersion { key: entry.key.clone(), digest: found.digest, clock },
+                seq: found.seq,
                 bytes,
                 is_readable: true,
             })

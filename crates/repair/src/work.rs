@@ -7,6 +7,7 @@
 
 use crate::Host;
 use crate::exchange::Exchanges;
+use crate::index_repair::IndexRepair;
 use crate::orders::{Comparisons, Orders};
 use crate::progress::Progress;
 use crate::throttle::Throttle;
@@ -41,6 +42,8 @@ pub(crate) struct Work {
     pub(crate) is_reaping: AtomicBool,
     /// The exchanges of this node, if they were started.
     pub(crate) exchanges: OnceLock<Arc<Exchanges>>,
+    /// The repair of index entries.
+    pub(crate) index_repair: Arc<IndexRepair>,
 }
 
 impl Work {
@@ -61,6 +64,7 @@ impl Work {
             is_working: AtomicBool::new(false),
             is_reaping: AtomicBool::new(false),
             exchanges: OnceLock::new(),
+            index_repair: Arc::default(),
         }
     }
 

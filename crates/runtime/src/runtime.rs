@@ -41,6 +41,12 @@ pub trait Runtime: Send + Sync {
         self.spawn(task);
     }
 
+    /// Lets the calling thread give way to all others that want the processor, from now on. A world
+    /// in which one thread does everything ignores it.
+    fn give_way(&self) {
+        crate::give_way();
+    }
+
     /// Completes at `at`, at the earliest.
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()>;
 

@@ -46,6 +46,8 @@ pub struct TransferFigures {
     pub hinted_active: u64,
     /// Transfers under way to primaries that lack something.
     pub repair_active: u64,
+    /// Transfers under way of what exchanges have found.
+    pub exchange_active: u64,
     /// Objects that were handed back since the start.
     pub hinted_objects_sent: u64,
     /// Their bytes.
@@ -54,6 +56,10 @@ pub struct TransferFigures {
     pub repair_objects_sent: u64,
     /// Their bytes.
     pub repair_bytes_sent: u64,
+    /// Objects that exchanges have brought to other primaries since the start.
+    pub exchange_objects_sent: u64,
+    /// Their bytes.
+    pub exchange_bytes_sent: u64,
     /// Objects that other nodes brought since the start.
     pub objects_received: u64,
     /// Their bytes.

@@ -2,7 +2,7 @@
 //! commands do is up to whoever runs the node.
 
 use super::path::{AdminPath, ReadCommand};
-use super::{AdminError, ClusterCommand, ForMembers, HandoffDirection};
+use super::{AdminError, ClusterCommand, ExchangeWish, ForMembers, HandoffDirection};
 use crate::access::Permission;
 use crate::http::Part::{self, Word};
 use serde::Deserialize;
@@ -10,6 +10,8 @@ use serde::Deserialize;
 const SHOW: Permission = Permission::named("ombak_admin.cluster");
 const CHANGE: Permission = Permission::named("ombak_admin.change_cluster");
 const CLUSTER: Part = Word(b"cluster");
+/// The longest reason for a repair of a node. Each status repeats it.
+const REASON_BYTES_MAX: usize = 1_000;
 
 /// The paths of these resources.
 pub(super) const PATHS: &[AdminPath] = &[
@@ -32,6 +34,9 @@ pub(super) const PATHS: &[AdminPath] = &[
     show(&[CLUSTER, Word(b"partitions")], |_| Ok(ClusterCommand::Partitions)),
     show(&[CLUSTER, Word(b"settled")], |_| Ok(ClusterCommand::Settled)),
     show(&[CLUSTER, Word(b"transfers")], |_| Ok(ClusterCommand::Transfers)),
+    show(&[CLUSTER, Word(b"exchanges")], |_| Ok(ClusterCommand::Exchanges { members: ForMembers::This })),
+    show(&[CLUSTER, Word(b"all-exchanges")], |_| Ok(ClusterCommand::Exchanges { members: ForMembers::All })),
+    change(&[CLUSTER, Word(b"exchanges")], change_exchanges),
     show(&[CLUSTER, Word(b"handoff")], |_| Ok(ClusterCommand::Handoff)),
     show(&[CLUSTER, Word(b"handoff-summary")], |_| Ok(ClusterCommand::HandoffSummary)),
     show(&[CLUSTER, Word(b"handoff-details")], |_| Ok(ClusterCommand::HandoffDetails)),
@@ -101,6 +106,27 @@ struct TransferLimit {
     all: bool,
 }
 
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ExchangeAction {
+    Suspend,
+    Resume,
+    SetInterval,
+    StartNodeRepair,
+    StopNodeRepair,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exchanges {
+    action: ExchangeAction,
+    interval_ms: Option<u64>,
+    reason: Option<String>,
+    member: Option<String>,
+    #[serde(default)]
+    all: bool,
+}
+
 /// A body of this form. The error says what it should look like.
 fn parsed<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result<T, AdminError> {
     serde_json::from_slice(body).map_err(|e| AdminError::BadRequest(format!("the body must be {form}: {e}")))
@@ -158,6 +184,27 @@ fn set_transfer_limit(body: &[u8]) -> Result<ClusterCommand, AdminError> {
     let form = r#"{"limit": …, "bytes_per_second": …, "member": "…" or "all": true}"#;
     let TransferLimit { limit, bytes_per_second, member, all } = parsed(body, form)?;
     Ok(ClusterCommand::SetTransferLimit { limit, bytes_per_second, members: for_members(member, all)? })
+}
+
+fn change_exchanges(body: &[u8]) -> Result<ClusterCommand, AdminError> {
+    let form = r#"{"action": "suspend"|"resume"|"set-interval"|"start-node-repair"|"stop-node-repair", with "interval_ms" or "reason", "member": "…" or "all": true}"#;
+    let Exchanges { action, interval_ms, reason, member, all } = parsed(body, form)?;
+    let needless = || AdminError::BadRequest(format!("the body must be {form}"));
+    let wanted = match (action, interval_ms, reason) {
+        (ExchangeAction::Suspend, None, None) => ExchangeWish::Suspend,
+        (ExchangeAction::Resume, None, None) => ExchangeWish::Resume,
+        (ExchangeAction::SetInterval, Some(ms), None) => ExchangeWish::Interval(ms),
+        (ExchangeAction::StartNodeRepair, None, reason) => {
+            let reason = reason.unwrap_or_default();
+            if reason.len() > REASON_BYTES_MAX {
+                return Err(AdminError::BadRequest(format!("a reason has at most {REASON_BYTES_MAX} bytes")));
+            }
+            ExchangeWish::StartNodeRepair(reason)
+        }
+        (ExchangeAction::StopNodeRepair, None, _) => ExchangeWish::StopNodeRepair,
+        _ => return Err(needless()),
+    };
+    Ok(ClusterCommand::ChangeExchanges { wanted, members: for_members(member, all)? })
 }
 
 #[cfg(test)]
@@ -218,6 +265,20 @@ mod tests {
         ] {
             assert!(matches!(command(true, b"handoff", body), Some(Err(AdminError::BadRequest(_)))));
         }
+        let change = |body| command(true, b"exchanges", body).unwrap();
+        let expected = |wanted, members| Ok(ClusterCommand::ChangeExchanges { wanted, members });
+        assert_eq!(change(br#"{"action":"suspend","all":true}"#), expected(ExchangeWish::Suspend, ForMembers::All));
+        let set = br#"{"action":"set-interval","interval_ms":5000}"#;
+        assert_eq!(change(set), expected(ExchangeWish::Interval(5_000), ForMembers::This));
+        let long = format!(r#"{{"action":"start-node-repair","reason":"{}"}}"#, "x".repeat(REASON_BYTES_MAX + 1));
+        assert!(matches!(change_exchanges(long.as_bytes()), Err(AdminError::BadRequest(_))));
+        let start = br#"{"action":"start-node-repair","reason":"disk"}"#;
+        assert_eq!(change(start), expected(ExchangeWish::StartNodeRepair("disk".into()), ForMembers::This));
+        for body in [&br#"{"action":"set-interval"}"#[..], br#"{"action":"resume","interval_ms":5}"#, b"{}"] {
+            assert!(matches!(change(body), Err(AdminError::BadRequest(_))));
+        }
+        let shown = ClusterCommand::Exchanges { members: ForMembers::All };
+        assert_eq!(command(false, b"all-exchanges", b""), Some(Ok(shown)));
         for (is_post, action) in [(false, &b"commit"[..]), (true, b"status"), (true, b"settled")] {
             assert_eq!(command(is_post, action, b""), None);
         }

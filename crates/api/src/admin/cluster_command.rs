@@ -60,6 +60,18 @@ pub enum ClusterCommand {
     Partitions,
     /// Shows what members hold for others, what they owe, and what is being transferred.
     Transfers,
+    /// Shows what exchanges between primaries do.
+    Exchanges {
+        /// Of which members.
+        members: ForMembers,
+    },
+    /// Changes what exchanges do.
+    ChangeExchanges {
+        /// What is to change.
+        wanted: ExchangeWish,
+        /// Of which members.
+        members: ForMembers,
+    },
     /// Shows which transfers are allowed.
     Handoff,
     /// Counts the transfers of each member.
@@ -86,6 +98,21 @@ pub enum ClusterCommand {
         /// Of which members.
         members: ForMembers,
     },
+}
+
+/// What an operator wants of exchanges. It holds until a member stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExchangeWish {
+    /// None begins.
+    Suspend,
+    /// They begin again.
+    Resume,
+    /// In this time, in milliseconds, each class is exchanged once with each other primary.
+    Interval(u64),
+    /// All of a member are due at once, for a reason in the operator's words.
+    StartNodeRepair(String),
+    /// What has not begun waits for its turn again.
+    StopNodeRepair,
 }
 
 /// A direction of transfers, as a node sees it.

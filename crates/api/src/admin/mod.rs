@@ -17,6 +17,7 @@ mod cluster_command;
 mod error;
 mod functions;
 mod guard;
+mod index_repair;
 mod key_decision;
 mod live_config;
 mod node;
@@ -30,7 +31,7 @@ mod unreadable_keys;
 
 pub use backup::BackupJobs;
 pub use backup_place::BackupPlace;
-pub use cluster_command::{ClusterAdmin, ClusterCommand, ForMembers, HandoffDirection};
+pub use cluster_command::{ClusterAdmin, ClusterCommand, ExchangeWish, ForMembers, HandoffDirection};
 pub use error::AdminError;
 pub use functions::{FunctionAdmin, FunctionRole, FunctionTest};
 pub use guard::{ADMIN_HEADER, AdminToken};

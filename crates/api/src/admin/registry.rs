@@ -5,7 +5,9 @@
 //! caller has it.
 
 use super::path::AdminPath;
-use super::{backup, cluster, functions, live_config, node, restored_keys, scrub, top, types, unreadable_keys};
+use super::{
+    backup, cluster, functions, index_repair, live_config, node, restored_keys, scrub, top, types, unreadable_keys,
+};
 use crate::access::Permission;
 use http::Method;
 
@@ -19,6 +21,7 @@ const MODULES: &[&[AdminPath]] = &[
     restored_keys::PATHS,
     unreadable_keys::PATHS,
     scrub::PATHS,
+    index_repair::PATHS,
     types::PATHS,
     functions::PATHS,
 ];
@@ -52,6 +55,8 @@ mod tests {
         (Method::POST, "unreadable-keys", "ombak_admin.decide_keys"),
         (Method::GET, "scrub", "ombak_admin.scrub"),
         (Method::POST, "scrub", "ombak_admin.change_scrub"),
+        (Method::GET, "index-repair", "ombak_admin.index_repair"),
+        (Method::POST, "index-repair", "ombak_admin.change_index_repair"),
         (Method::GET, "bucket-types", "ombak_admin.bucket_types"),
         (Method::GET, "bucket-types/t", "ombak_admin.bucket_types"),
         (Method::POST, "bucket-types/t/create", "ombak_admin.change_bucket_types"),

@@ -1,10 +1,11 @@
-//! The resource about keys that only a restored store of this node has.
+//! The resource about keys that only a restored store of this node has, and about the copies that
+//! exchanges have dropped.
 
 use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, name};
 use super::path::AdminPath;
 use super::{AdminContext, AdminError};
 use crate::http::Part::Word;
-use ombak_repair::{SetAsideReport, SetAsideVersion};
+use ombak_repair::{DroppedReport, DroppedVersion, SetAsideReport, SetAsideVersion};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,33 +18,39 @@ pub(super) const PATHS: &[AdminPath] = &[
 /// Maximum number of keys in an answer.
 const LISTED_MAX: usize = 1_000;
 /// What can be decided.
-const ACTIONS: &str = r#""push"|"drop""#;
+const ACTIONS: &str = r#""push"|"drop"|"push-dropped""#;
 
 /// What becomes of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 enum Action {
     Push,
     Drop,
+    PushDropped,
 }
 
 /// The keys.
 async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
-    let report = blocking(ctx, |repair| repair.set_aside_report(LISTED_MAX)).await?;
-    Ok(report_json(&report))
+    let reports =
+        blocking(ctx, |repair| Ok((repair.set_aside_report(LISTED_MAX)?, repair.dropped_report(LISTED_MAX)?)));
+    let (report, dropped) = reports.await?;
+    let mut json = report_json(&report);
+    json["dropped_copies"] = dropped_json(&dropped);
+    Ok(json)
 }
 
 /// Pushes keys to the other nodes, or drops them.
 async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let (action, choice) = decision(body, ACTIONS)?;
-    tracing::info!(?action, %choice, "an operator decides about keys that only a restored store has");
+    tracing::info!(?action, %choice, "an operator decides about keys of a restored store, or about dropped copies");
     let decided = blocking(ctx, move |repair| match action {
         Action::Push => repair.push_set_aside(&choice),
         Action::Drop => repair.drop_set_aside(&choice),
+        Action::PushDropped => repair.push_dropped(&choice),
     });
     let decided = decided.await?;
     Ok(match action {
-        Action::Push => json!({ "pushed": decided }),
+        Action::Push | Action::PushDropped => json!({ "pushed": decided }),
         Action::Drop => json!({ "dropped": decided }),
     })
 }
@@ -67,6 +74,22 @@ fn report_json(report: &SetAsideReport) -> Value {
     })
 }
 
+fn dropped_json(report: &DroppedReport) -> Value {
+    let copy = |version: &DroppedVersion| {
+        json!({
+            "bucket_type": name(&version.bucket.bucket_type),
+            "bucket": name(&version.bucket.name),
+            "key": name(&version.key),
+            "partition": version.partition,
+            "bytes": version.bytes,
+            "dropped_secs": version.dropped_at.secs(),
+            "tombstone": version.is_tombstone,
+            "held": version.is_held,
+        })
+    };
+    json!({ "copies": report.versions.iter().map(copy).collect::<Vec<_>>(), "more": report.more })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +106,7 @@ mod tests {
         let key = KeyChoice::Key(Bucket::typed("t", "b"), Bytes::from_static(b"\xff"));
         let body = br#"{"action":"push","bucket_type":"t","bucket":"b","key":{"base64":"/w=="}}"#;
         assert_eq!(decision(body), Ok((Action::Push, key)));
+        assert_eq!(decision(br#"{"action":"push-dropped","all":true}"#), Ok((Action::PushDropped, KeyChoice::All)));
         let bucket = KeyChoice::Bucket(Bucket::untyped("b"));
         assert_eq!(decision(br#"{"action":"drop","bucket":"b"}"#), Ok((Action::Drop, bucket)));
         assert_eq!(decision(br#"{"action":"drop","all":true}"#), Ok((Action::Drop, KeyChoice::All)));

@@ -1,10 +1,12 @@
 //! The questions of an exchange, and their answers.
 //!
 //! ```text
-//! question  = version u8, kind u8, varint partition, varint n, home, fields, part of the kind
+//! question  = version u8, kind u8, varint partition, varint n, home, u64 class print,
+//!             varint first slot, fields,
+//!             part of the kind
 //! root        1  u64 store, varint seq, u64 sum, varint marked seq
 //! groups      2
-//! ranges      3  u64 groups
+//! ranges      3  u64 groups 0 to 63, u64 groups 64 to 127
 //! some        4  ranges
 //! list        5  ranges, u64 from, u64 to, varint count, (u64 mix)*
 //! mark        6  u64 store, varint seq, u64 token
@@ -12,13 +14,15 @@
 //!
 //! answer    = version u8, kind u8, fields, part of the kind
 //! root        1  u8 is same, standing, varint known seq
-//! sums        2  varint count, (u64 sum)*
+//! sums        2  varint count, (u64 sum)*: those that are missing at the end are 0
 //! lacked      3  varint count, (u64 mix)*
 //! marked      4  varint seq (0: not noted)
 //! keys        5  standing, varint known seq, varint count, (u8 held)*
 //!
 //! standing  = u8 flags (1 full, 2 lost), u64 store, u64 token, varint seq
-//! held        0 same, 1 covers, 2 less, 3 nothing, 4 other, 5 unreadable
+//! held        0 same, 1 covers, 2 less, 3 nothing, 4 other, 5 unreadable; 8 more for what is in
+//!             doubt, unless it is unreadable
+//! class print: which keys are in the classes with this n
 //! home      = u64 lineage, varint number: the version of the home partition
 //! ranges    = varint count, (varint)*: the first number, then how much larger the next one is
 //! ```
@@ -31,8 +35,8 @@ use ombak_kv::ClassId;
 use ombak_kv::replica::{COMPARE_KEYS_MAX, Held, HeldVersion};
 use ombak_peer::mux::Body;
 use ombak_repair::{
-    ExchangeAnswer, ExchangePart, ExchangeQuestion, KeyHeld, KeysAnswer, KeysQuestion, LIST_MIXES_MAX, ListQuestion,
-    MarkQuestion, RANGES, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing,
+    ExchangeAnswer, ExchangePart, ExchangeQuestion, GroupSet, KeyHeld, KeysAnswer, KeysQuestion, LIST_MIXES_MAX,
+    ListQuestion, MarkQuestion, RANGES, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing,
 };
 use ombak_ring::RingVersion;
 use ombak_types::{VectorClock, stored_object};
@@ -58,10 +62,11 @@ mod answer_kind {
 const IS_FULL: u8 = 1;
 const IS_LOST: u8 = 2;
 const UNREADABLE: u8 = 5;
+const IN_DOUBT: u8 = 8;
 
 /// Encodes a question.
 pub(crate) fn encode_exchange_question(question: &ExchangeQuestion) -> Body {
-    let ExchangeQuestion { class, home_version, part } = question;
+    let ExchangeQuestion { class, home_version, class_print, first_slot, part } = question;
     let mut out = Writer::of_message();
     out.u8(match part {
         ExchangePart::Root(_) => kind::ROOT,
@@ -76,6 +81,8 @@ pub(crate) fn encode_exchange_question(question: &ExchangeQuestion) -> Body {
     out.varint(u64::from(class.n));
     out.u64(home_version.lineage);
     out.varint(home_version.number);
+    out.u64(*class_print);
+    out.varint(u64::from(*first_slot));
     out.end_fields();
     match part {
         ExchangePart::Root(RootQuestion { store_id, seq, sum, marked_seq }) => {
@@ -85,7 +92,10 @@ pub(crate) fn encode_exchange_question(question: &ExchangeQuestion) -> Body {
             out.varint(*marked_seq);
         }
         ExchangePart::Groups => {}
-        ExchangePart::Ranges { groups } => out.u64(*groups),
+        ExchangePart::Ranges { groups } => {
+            out.u64(*groups as u64);
+            out.u64((*groups >> u64::BITS) as u64);
+        }
         ExchangePart::Some { ranges } => put_ranges(&mut out, ranges),
         ExchangePart::List(ListQuestion { ranges, from, to, mixes }) => {
             put_ranges(&mut out, ranges);
@@ -109,6 +119,8 @@ pub(crate) fn decode_exchange_question(message: &Bytes) -> Result<ExchangeQuesti
     let kind = reader.u8()?;
     let class = ClassId { partition: reader.varint32()?, n: reader.varint32()? };
     let home_version = RingVersion { lineage: reader.u64()?, number: reader.varint()? };
+    let class_print = reader.u64()?;
+    let first_slot = reader.varint32()?;
     no_fields(&mut reader)?;
     let part = match kind {
         kind::ROOT => ExchangePart::Root(RootQuestion {
@@ -119,7 +131,10 @@ pub(crate) fn decode_exchange_question(message: &Bytes) -> Result<ExchangeQuesti
         }),
         kind::KEYS => ExchangePart::Keys(keys(&mut reader)?),
         kind::GROUPS => ExchangePart::Groups,
-        kind::RANGES => ExchangePart::Ranges { groups: reader.u64()? },
+        kind::RANGES => {
+            let (low, high) = (reader.u64()?, reader.u64()?);
+            ExchangePart::Ranges { groups: GroupSet::from(low) | GroupSet::from(high) << u64::BITS }
+        }
         kind::SOME => ExchangePart::Some { ranges: ranges(&mut reader)? },
         kind::LIST => ExchangePart::List(ListQuestion {
             ranges: ranges(&mut reader)?,
@@ -133,7 +148,7 @@ pub(crate) fn decode_exchange_question(message: &Bytes) -> Result<ExchangeQuesti
         _ => return Err(Malformed("the kind of its question is not known")),
     };
     reader.end()?;
-    Ok(ExchangeQuestion { class, home_version, part })
+    Ok(ExchangeQuestion { class, home_version, class_print, first_slot, part })
 }
 
 /// Encodes an answer.
@@ -252,14 +267,17 @@ fn standing(reader: &mut Reader<'_>) -> Result<Standing, Malformed> {
 /// The number of an answer about a key. Those of what can be read are their places in
 /// [`Held::ALL`].
 fn number_of(held: KeyHeld) -> u8 {
+    let place = |held: Held| Held::ALL.iter().position(|known| *known == held).map(|at| at as u8);
     match held {
-        KeyHeld::Readable(held) => Held::ALL.iter().position(|known| *known == held).map_or(UNREADABLE, |at| at as u8),
+        KeyHeld::Readable(held) => place(held).unwrap_or(UNREADABLE),
+        KeyHeld::InDoubt(held) => place(held).map_or(UNREADABLE, |at| IN_DOUBT | at),
         KeyHeld::Unreadable => UNREADABLE,
     }
 }
 
 fn held_of(number: u8) -> Result<KeyHeld, Malformed> {
-    match Held::ALL.get(usize::from(number)) {
+    match Held::ALL.get(usize::from(number & !IN_DOUBT)) {
+        Some(held) if number & IN_DOUBT != 0 => Ok(KeyHeld::InDoubt(*held)),
         Some(held) => Ok(KeyHeld::Readable(*held)),
         None if number == UNREADABLE => Ok(KeyHeld::Unreadable),
         None => Err(Malformed("what is held is not known")),
@@ -323,7 +341,7 @@ mod tests {
         vec![
             ("root", ExchangePart::Root(RootQuestion { store_id: SOME, seq: 300, sum: u64::MAX, marked_seq: 7 })),
             ("groups", ExchangePart::Groups),
-            ("ranges", ExchangePart::Ranges { groups: SOME }),
+            ("ranges", ExchangePart::Ranges { groups: GroupSet::from(SOME) | 1 << 127 }),
             ("some", ExchangePart::Some { ranges: vec![7, 300] }),
             ("list", ExchangePart::List(list)),
             ("mark", ExchangePart::Mark(MarkQuestion { store_id: SOME, seq: 300, token: 9 })),
@@ -334,7 +352,8 @@ mod tests {
     fn answers() -> Vec<(&'static str, ExchangeAnswer)> {
         let standing = Standing { is_full: true, is_lost: false, store_id: SOME, token: 9, seq: 400 };
         let root = RootAnswer { is_same: false, standing, known_seq: 300 };
-        let all = Held::ALL.into_iter().map(KeyHeld::Readable).chain([KeyHeld::Unreadable]).collect();
+        let in_doubt = Held::ALL.into_iter().map(KeyHeld::InDoubt);
+        let all = Held::ALL.into_iter().map(KeyHeld::Readable).chain([KeyHeld::Unreadable]).chain(in_doubt).collect();
         let lost = Standing { is_full: false, is_lost: true, ..standing };
         vec![
             ("root", ExchangeAnswer::Root(root)),
@@ -360,7 +379,8 @@ mod tests {
     }
 
     fn question(part: ExchangePart) -> ExchangeQuestion {
-        ExchangeQuestion { class: CLASS, home_version: RingVersion { lineage: SOME, number: 5 }, part }
+        let home_version = RingVersion { lineage: SOME, number: 5 };
+        ExchangeQuestion { class: CLASS, home_version, class_print: SOME, first_slot: 300, part }
     }
 
     fn bytes_of(body: &Body) -> Bytes {

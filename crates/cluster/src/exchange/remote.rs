@@ -25,12 +25,18 @@ impl ExchangePeers for ClusterPeers {
         let has_exchanges = caller.transport.shares(node, EXCHANGES.capability);
         has_exchanges.then(|| Arc::new(RemoteReplica::new(node, caller)) as Arc<dyn ExchangeClient>)
     }
+
+    /// A node that is down counts with what it said last.
+    fn has_exchanges(&self, node: NodeId) -> bool {
+        let caller = self.caller();
+        caller.is_some_and(|caller| caller.transport.has_said(node, EXCHANGES.capability) == Some(true))
+    }
 }
 
 /// Starts the exchanges of a node. Call it before the work on copies starts. If the marks cannot be
 /// read, the node goes on without exchanges.
-pub(crate) fn start(repair: &Repair, kv: &Kv, peers: &Arc<ClusterPeers>) {
-    if let Err(why) = repair.start_exchanges(kv, peers.clone(), ExchangeConfig::default()) {
+pub(crate) fn start(repair: &Repair, kv: &Kv, peers: &Arc<ClusterPeers>, config: ExchangeConfig) {
+    if let Err(why) = repair.start_exchanges(kv, peers.clone(), config) {
         error!(%why, "this node exchanges nothing with other primaries");
     }
 }

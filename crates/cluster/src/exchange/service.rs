@@ -22,7 +22,7 @@ pub(crate) const EXCHANGES: NodeService = NodeService {
     number: 14,
     title: "exchanges between primaries",
     capability: "exchange.1",
-    since: Since::Trial,
+    since: Since::Later,
     server: Server::OfNode(open),
     messages: &[
         MessageKind {

@@ -2,6 +2,7 @@
 //!
 //! A question belongs to a story, and that story has its answer. This is the list.
 
+use super::admin::exchanges::exchanges_here;
 use super::admin::settlement::count_unsettled;
 use super::admin::transfers::transfers_here;
 use super::error::ClusterError;
@@ -29,6 +30,7 @@ impl Inner {
             Question::Settled => count_unsettled(self).await,
             Question::Transfers => transfers_here(self, TransferChange::default(), false).await,
             Question::ChangeTransfers { change } => transfers_here(self, *change, false).await,
+            Question::Exchanges { change } => exchanges_here(self, change.clone()).await,
             Question::DetectionTimes => Ok(Answer::DetectionTimes(self.detection_times)),
             Question::RetryTransfers => transfers_here(self, TransferChange::default(), true).await,
             Question::IsMember { node } => {

@@ -85,7 +85,12 @@ impl KnownCapabilities {
 
     /// Whether a node has a feature; `None` if nothing is known of it.
     fn can(&self, node: NodeId, feature: Feature) -> Option<bool> {
-        self.said.lock().get(&node).map(|capabilities| capabilities.contains(feature.capability()))
+        self.has_said(node, feature.capability())
+    }
+
+    /// Whether a node said last that it has a capability; `None` if nothing is known of it.
+    pub fn has_said(&self, node: NodeId, capability: &str) -> Option<bool> {
+        self.said.lock().get(&node).map(|capabilities| capabilities.contains(capability))
     }
 }
 

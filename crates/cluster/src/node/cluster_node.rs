@@ -8,6 +8,7 @@ use crate::failure_detection::{self, FailureDetectorSlot};
 use crate::peer_table::{ClusterPeers, Member};
 use crate::replica::{Caller, ReplicaCounters, ReplicaService};
 use crate::services::{Gates, NodeContext, registry};
+use crate::told::TellingAdmission;
 use crate::waking::{self, Watch};
 use ombak_failure_detection::{FailureDetector, HealthConfig, LivenessTable};
 use ombak_jobs::Jobs;
@@ -78,6 +79,9 @@ impl ClusterNode {
         let peers = Arc::new(ClusterPeers::new(parts.liveness.clone()));
         let runtime = parts.kv.runtime.clone();
         let kv = Kv::open(ombak_kv::KvConfig { peers: peers.clone(), ..parts.kv })?;
+        if parts.speaks == Speaks::Version1 {
+            kv.repair_host().transfers().told.set_unused();
+        }
         // From here on the node answers questions about copies.
         let repair = Repair::of(&kv);
         let counters = Arc::new(ReplicaCounters::default());
@@ -104,7 +108,7 @@ impl ClusterNode {
                 network: parts.network,
                 local: LocalPeer { identity: identity.clone(), secret: parts.secret },
                 services,
-                admission: parts.admission,
+                admission: Arc::new(TellingAdmission::new(parts.admission, kv.clone())),
                 config: parts.transport,
             })?;
             if let (Some(detection), Some(table)) = (parts.detection, table) {
@@ -129,8 +133,8 @@ impl ClusterNode {
             counters: counters.clone(),
             failure_detector: failure_detector.load_full(),
         });
-        if parts.speaks == Speaks::WithTrials {
-            exchange::start(&repair, &kv, &peers);
+        if let Some(config) = parts.exchange.filter(|_| parts.speaks != Speaks::Version1) {
+            exchange::start(&repair, &kv, &peers, config);
         }
         repair.start();
         let is_unwatched = Arc::new(AtomicBool::new(false));

@@ -8,6 +8,7 @@ use ombak_jobs::JobsConfig;
 use ombak_kv::KvConfig;
 use ombak_peer::handshake::Secret;
 use ombak_peer::{Admission, KeepOlderSession, PeersConfig, Services};
+use ombak_repair::ExchangeConfig;
 use ombak_runtime::Network;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -24,6 +25,9 @@ pub struct NodeParts {
     pub kv: KvConfig,
     /// The limits of MapReduce jobs.
     pub jobs: JobsConfig,
+    /// How often exchanges with other primaries run, and what they may take; `None`: this node
+    /// neither begins exchanges nor answers those of others.
+    pub exchange: Option<ExchangeConfig>,
     /// Sockets.
     pub network: Arc<dyn Network>,
     /// Where the node listens for its peers. Port 0 means any free port.
@@ -65,6 +69,7 @@ impl NodeParts {
         Self {
             kv,
             jobs: JobsConfig::default(),
+            exchange: None,
             network,
             listen,
             cluster,

@@ -33,8 +33,6 @@ pub(crate) enum Since {
     /// Those of a later version. Whoever asks such a service first looks whether the other node
     /// says its capability (`ombak_peer::Peers::shares`).
     Later,
-    /// Those that try it out ([`crate::Speaks::WithTrials`]). Others neither have it nor say so.
-    Trial,
 }
 
 /// How a server is opened.

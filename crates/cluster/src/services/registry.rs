@@ -77,7 +77,6 @@ pub(crate) fn services(speaks: Speaks) -> impl Iterator<Item = &'static NodeServ
     SERVICES.iter().filter(move |service| match service.since {
         Since::Version1 => true,
         Since::Later => speaks != Speaks::Version1,
-        Since::Trial => speaks == Speaks::WithTrials,
     })
 }
 

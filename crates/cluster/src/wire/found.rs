@@ -7,6 +7,7 @@
 //!         4 object          digest u64, varint seq, object
 //! fields  1 outdated        varint lineage, varint number of the replica's placement
 //!         128 stored        varint, Unix seconds at which the object was stored; with an object only
+//!         129 left          varint 1: reads leave the version to exchanges; with a version only
 //!
 //! store reply = version u8, outcome u8, varint boot, varint counter, fields
 //! outcome 0 stored          then digest u64 behind the fields
@@ -18,8 +19,8 @@
 //!         2 digest          varint, of what an outdated replica holds; with 1 only
 //! ```
 //!
-//! Nodes without placements get none of the fields 1 and 2, and not outcome 3. Field 128 may be
-//! skipped. Only a node that knows
+//! Nodes without placements get none of the fields 1 and 2, and not outcome 3. The fields 128
+//! and 129 may be skipped. Only a node that knows
 //! data types gets outcome 4, because it is an answer to an addition.
 
 use super::fields::{Field, OPTIONAL_FROM, read_fields};
@@ -49,11 +50,12 @@ mod tag {
     pub const OUTDATED: u8 = 1;
     pub const DIGEST: u8 = 2;
     pub const STORED_SECS: u8 = super::OPTIONAL_FROM;
+    pub const LEFT: u8 = super::OPTIONAL_FROM + 1;
 }
 
 /// Encodes what a replica found.
 pub fn encode_read_reply(reply: &ReadReply) -> Body {
-    let ReadReply { version, full, outdated, counter } = reply;
+    let ReadReply { version, full, outdated, left_to_exchanges, counter } = reply;
     let mut out = Writer::of_message();
     let part = match version {
         None => 0,
@@ -65,6 +67,9 @@ pub fn encode_read_reply(reply: &ReadReply) -> Body {
     put_outdated(*outdated, &mut out);
     if let Some(Stored { body: Some(_), stored_secs: Some(secs), .. }) = version {
         out.number_field(tag::STORED_SECS, u64::from(*secs));
+    }
+    if *left_to_exchanges && version.is_some() {
+        out.number_field(tag::LEFT, 1);
     }
     out.end_fields();
     let Some(Stored { head, body, digest, seq, stored_secs: _ }) = version else { return out.finish() };
@@ -81,18 +86,19 @@ pub fn decode_read_reply(message: &Bytes) -> Result<ReadReply, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let flags = reader.u8()?;
     let (full, counter) = (flags & flag::FULL != 0, counter(&mut reader)?);
-    let (mut outdated, mut stored_secs) = (None, None);
+    let (mut outdated, mut stored_secs, mut left) = (None, None, false);
     read_fields(&mut reader, |tag, content| {
-        if tag == tag::STORED_SECS {
-            stored_secs = Some(content.varint32()?);
-            return Ok(Field::Read);
+        match tag {
+            tag::STORED_SECS => stored_secs = Some(content.varint32()?),
+            tag::LEFT => left = content.varint()? != 0,
+            _ => return read_outdated(tag, content, &mut outdated),
         }
-        read_outdated(tag, content, &mut outdated)
+        Ok(Field::Read)
     })?;
     let part = flags & !flag::FULL;
     if part == 0 {
         reader.end()?;
-        return Ok(ReadReply { version: None, full, outdated, counter });
+        return Ok(ReadReply { version: None, full, outdated, left_to_exchanges: false, counter });
     }
     let (digest, seq) = (reader.u64()?, reader.varint()?);
     let (head, body) = match part {
@@ -107,7 +113,8 @@ pub fn decode_read_reply(message: &Bytes) -> Result<ReadReply, Malformed> {
         }
         _ => return Err(Malformed("a flag is not known")),
     };
-    Ok(ReadReply { version: Some(Stored { head, body, digest, seq, stored_secs }), full, outdated, counter })
+    let version = Some(Stored { head, body, digest, seq, stored_secs });
+    Ok(ReadReply { version, full, outdated, left_to_exchanges: left, counter })
 }
 
 /// Encodes what a replica has done with a version.

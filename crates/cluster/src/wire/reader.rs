@@ -125,6 +125,11 @@ impl<'a> Reader<'a> {
         Ok((self.bytes()?, self.rest()?))
     }
 
+    /// Whether everything was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left() == 0
+    }
+
     /// Checks that everything was read.
     pub(crate) fn end(&self) -> Result<(), Malformed> {
         if self.left() == 0 { Ok(()) } else { Err(Malformed("bytes follow its end")) }

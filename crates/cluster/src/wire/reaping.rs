@@ -6,25 +6,31 @@
 //!         1 ask       item = bytes key
 //!         2 remove    item = bytes key, u64 digest
 //! fields  1 floor of time, of ask alone      varint microseconds since 1970, not 0
+//!       128 told seqs, of remove alone       (u64 node, u64 store id, varint seq)*, not empty
 //!
 //! answer = version u8, varint boot, varint counter, fields, one byte for each item
 //! byte    of a vote: 0 same, 1 less, 2 other; else 0 no, 1 yes
+//! fields 128 told seq of the sender's store  u64 store id, varint seq
 //! ```
+//!
+//! Nodes of version 1 and 2 neither send fields from 128 on nor need them: they skip them.
 
 use super::NO_RING;
-use super::fields::{Field, no_fields, read_fields};
+use super::fields::{Field, OPTIONAL_FROM, read_fields};
 use super::reader::{Malformed, Reader};
 use super::writer::Writer;
 use bytes::Bytes;
 use ombak_kv::replica::{
-    AskRequest, NodeCounter, REAP_KEYS_MAX, ReapReply, Reapable, RemoveRequest, Round, Vote, VoteRequest,
+    AskRequest, NodeCounter, REAP_KEYS_MAX, ReapReply, Reapable, RemoveRequest, Round, TOLD_NODES_MAX, ToldSeq, Vote,
+    VoteRequest,
 };
 use ombak_peer::mux::Body;
-use ombak_types::stored_object;
 use ombak_types::time::UnixMicros;
+use ombak_types::{NodeId, stored_object};
 
 mod tag {
     pub const FLOOR: u8 = 1;
+    pub const TOLD: u8 = super::OPTIONAL_FROM;
 }
 
 mod kind {
@@ -62,6 +68,9 @@ pub fn encode_reap_question(question: &ReapQuestion) -> Body {
     {
         out.number_field(tag::FLOOR, floor.0);
     }
+    if let ReapQuestion::Remove(RemoveRequest { told, .. }) = question {
+        put_told_of_nodes(told, tag::TOLD, &mut out);
+    }
     out.end_fields();
     out.varint(count as u64);
     match question {
@@ -89,10 +98,14 @@ pub fn decode_reap_question(message: &Bytes) -> Result<ReapQuestion, Malformed> 
     let kind = reader.u8()?;
     let (partition, n_val, number) = (reader.varint32()?, reader.varint32()?, reader.u64()?);
     let round = Round { partition, n_val, ring: NO_RING, number };
-    let mut floor = UnixMicros(0);
+    let (mut floor, mut told) = (UnixMicros(0), Vec::new());
     read_fields(&mut reader, |tag, content| match tag {
         tag::FLOOR if kind == kind::ASK => {
             floor = UnixMicros(content.varint()?);
+            Ok(Field::Read)
+        }
+        tag::TOLD if kind == kind::REMOVE => {
+            told = told_of_nodes(content)?;
             Ok(Field::Read)
         }
         _ => Ok(Field::Unknown),
@@ -113,12 +126,46 @@ pub fn decode_reap_question(message: &Bytes) -> Result<ReapQuestion, Malformed> 
         }
         kind::REMOVE => {
             let versions = items.map(|_| Ok((reader.bytes()?, reader.u64()?))).collect::<Result<_, _>>()?;
-            ReapQuestion::Remove(RemoveRequest { round, versions })
+            ReapQuestion::Remove(RemoveRequest { round, versions, told })
         }
         _ => return Err(Malformed("its kind is not known")),
     };
     reader.end()?;
     Ok(question)
+}
+
+/// Writes the told seqs of nodes as one field. If there are none, there is no field.
+pub(crate) fn put_told_of_nodes(told: &[(NodeId, ToldSeq)], tag: u8, out: &mut Writer) {
+    if told.is_empty() {
+        return;
+    }
+    let mut content = Writer::of_field();
+    for (node, told) in told {
+        content.u64(node.get());
+        put_told(*told, &mut content);
+    }
+    out.field_of(tag, &content);
+}
+
+/// Reads the told seqs of nodes, to the end of their field.
+pub(crate) fn told_of_nodes(content: &mut Reader<'_>) -> Result<Vec<(NodeId, ToldSeq)>, Malformed> {
+    let mut told = Vec::new();
+    while !content.is_empty() {
+        if told.len() >= TOLD_NODES_MAX {
+            return Err(Malformed("it tells of too many nodes"));
+        }
+        told.push((NodeId::new(content.u64()?), told_seq(content)?));
+    }
+    Ok(told)
+}
+
+pub(crate) fn put_told(told: ToldSeq, out: &mut Writer) {
+    out.u64(told.store_id);
+    out.varint(told.seq);
+}
+
+pub(crate) fn told_seq(reader: &mut Reader<'_>) -> Result<ToldSeq, Malformed> {
+    Ok(ToldSeq { store_id: reader.u64()?, seq: reader.varint()? })
 }
 
 fn version(reader: &mut Reader<'_>) -> Result<Reapable, Malformed> {
@@ -161,10 +208,15 @@ pub fn decode_reap_answers(message: &Bytes) -> Result<ReapReply<bool>, Malformed
 }
 
 fn answer<T>(reply: &ReapReply<T>, byte: impl Fn(&T) -> u8) -> Body {
-    let ReapReply { answers, counter: NodeCounter { boot, counter } } = reply;
+    let ReapReply { answers, counter: NodeCounter { boot, counter }, told } = reply;
     let mut out = Writer::of_message();
     out.varint(*boot);
     out.varint(*counter);
+    if let Some(told) = told {
+        let mut content = Writer::of_field();
+        put_told(*told, &mut content);
+        out.field_of(tag::TOLD, &content);
+    }
     out.end_fields();
     answers.iter().for_each(|answer| out.u8(byte(answer)));
     out.finish()
@@ -173,13 +225,20 @@ fn answer<T>(reply: &ReapReply<T>, byte: impl Fn(&T) -> u8) -> Body {
 fn read_answer<T>(message: &Bytes, of: impl Fn(u8) -> Result<T, Malformed>) -> Result<ReapReply<T>, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let counter = NodeCounter { boot: reader.varint()?, counter: reader.varint()? };
-    no_fields(&mut reader)?;
+    let mut told = None;
+    read_fields(&mut reader, |tag, content| match tag {
+        tag::TOLD => {
+            told = Some(told_seq(content)?);
+            Ok(Field::Read)
+        }
+        _ => Ok(Field::Unknown),
+    })?;
     let bytes = reader.rest()?;
     if bytes.len() > REAP_KEYS_MAX {
         return Err(Malformed("it has too many answers"));
     }
     let answers = bytes.iter().map(|byte| of(*byte)).collect::<Result<_, _>>()?;
-    Ok(ReapReply { answers, counter })
+    Ok(ReapReply { answers, counter, told })
 }
 
 #[cfg(test)]
@@ -222,7 +281,10 @@ mod tests {
             }
             _ => {
                 let versions = keys.iter().map(|(k, digest)| (key(k), *digest)).collect();
-                ReapQuestion::Remove(RemoveRequest { round: round(), versions })
+                // As above, for what the members have told.
+                let told = keys.first().filter(|(_, digest)| *digest != 9).map(|(_, digest)| *digest);
+                let told = told.into_iter().map(|seq| (NodeId::new(seq), ToldSeq { store_id: !seq, seq })).collect();
+                ReapQuestion::Remove(RemoveRequest { round: round(), versions, told })
             }
         }
     }
@@ -239,10 +301,26 @@ mod tests {
             assert_eq!(bytes_of(&encode_reap_question(&question(&keys, kind))), hex(text));
         }
         let counter = NodeCounter { boot: 7, counter: 300 };
-        let votes = ReapReply { answers: vec![Vote::Same, Vote::Less, Vote::Other], counter };
+        let votes = ReapReply { answers: vec![Vote::Same, Vote::Less, Vote::Other], counter, told: None };
         assert_eq!(bytes_of(&encode_votes(&votes)), hex("01 07 ac02 00 000102"));
-        let answers = ReapReply { answers: vec![true, false], counter };
+        let answers = ReapReply { answers: vec![true, false], counter, told: None };
         assert_eq!(bytes_of(&encode_reap_answers(&answers)), hex("01 07 ac02 00 0100"));
+    }
+
+    /// Nodes of version 2 send these bytes, and nodes of version 1 skip the field.
+    #[test]
+    fn told_seqs_have_the_bytes_of_version_2() {
+        let told = ToldSeq { store_id: 0x0102_0304_0506_0708, seq: 300 };
+        let counter = NodeCounter { boot: 7, counter: 300 };
+        let votes = ReapReply { answers: vec![Vote::Same], counter, told: Some(told) };
+        assert_eq!(bytes_of(&encode_votes(&votes)), hex("01 07 ac02 80 0a 0807060504030201 ac02 00 00"));
+        let versions = vec![(Bytes::from_static(b"k"), 9)];
+        let order = RemoveRequest { round: round(), versions, told: vec![(NodeId::new(5), told)] };
+        let text = "01 02 ac02 03 0807060504030201 80 12 0500000000000000 0807060504030201 ac02 00 01 016b \
+                    0900000000000000";
+        let bytes = hex(text);
+        assert_eq!(bytes_of(&encode_reap_question(&ReapQuestion::Remove(order.clone()))), bytes);
+        assert_eq!(decode_reap_question(&bytes).unwrap(), ReapQuestion::Remove(order));
     }
 
     proptest! {
@@ -250,6 +328,7 @@ mod tests {
         fn messages_arrive_as_they_were_sent(
             keys in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), any::<u64>()), 0..20),
             kind in 0u8..3, votes in prop::collection::vec(0u8..3, 0..20), (boot, counter) in any::<(u64, u64)>(),
+            told in prop::option::of(any::<(u64, u64)>()),
         ) {
             let question = question(&keys, kind);
             let message = bytes_of(&encode_reap_question(&question));
@@ -259,9 +338,10 @@ mod tests {
             }
             let counter = NodeCounter { boot, counter };
             let vote = |byte: &u8| [Vote::Same, Vote::Less, Vote::Other][usize::from(*byte)];
-            let answers = ReapReply { answers: votes.iter().map(vote).collect(), counter };
+            let told = told.map(|(store_id, seq)| ToldSeq { store_id, seq });
+            let answers = ReapReply { answers: votes.iter().map(vote).collect(), counter, told };
             prop_assert_eq!(decode_votes(&bytes_of(&encode_votes(&answers))).unwrap(), answers);
-            let answers = ReapReply { answers: votes.iter().map(|byte| *byte == 1).collect(), counter };
+            let answers = ReapReply { answers: votes.iter().map(|byte| *byte == 1).collect(), counter, told };
             prop_assert_eq!(decode_reap_answers(&bytes_of(&encode_reap_answers(&answers))).unwrap(), answers);
         }
 

@@ -20,6 +20,11 @@
 //! * 1: summarize: the replica syncs its store before it answers. Empty. Nodes of version 1 get it
 //!   never, because their rings do not change.
 //! * 128: push: u64, the checksum of the copies (`ombak_kv::replica::checksum_of`).
+//! * 129: give: varint, which copies the node takes: 1 at first, 2 at last. Without it: all.
+//!
+//! The fields of a summary:
+//! * 128: what the replica was told of other stores: (u64 node, u64 store id, varint seq)*, not
+//!   empty.
 //!
 //! A clock is in the form of `stored_object::encode_clock`; empty bytes are the empty clock.
 
@@ -27,13 +32,14 @@ use super::error::{decode_error, encode_error};
 use super::fields::{Field, OPTIONAL_FROM, no_fields, read_fields};
 use super::found::{counter, put_counter};
 use super::reader::{Malformed, Reader};
+use super::reaping::{put_told_of_nodes, told_of_nodes};
 use super::replica_store::{decode_replica_store, encode_replica_store};
 use super::writer::Writer;
 use bytes::Bytes;
 use ombak_kv::ClassId;
 use ombak_kv::replica::{
-    COMPARE_KEYS_MAX, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum, SUMMARY_RANGES_MAX,
-    StoredVersion, Summarize, Summary,
+    COMPARE_KEYS_MAX, Compare, Compared, Give, GivePass, Giving, Held, HeldVersion, Push, Pushed, RangeSum,
+    SUMMARY_RANGES_MAX, StoredVersion, Summarize, Summary,
 };
 use ombak_peer::mux::Body;
 use ombak_ring::RingVersion;
@@ -49,6 +55,9 @@ mod kind {
 mod tag {
     pub const SYNCED: u8 = 1;
     pub const CHECKSUM: u8 = super::OPTIONAL_FROM;
+    /// Of a summary.
+    pub const TOLD: u8 = super::OPTIONAL_FROM;
+    pub const PASS: u8 = super::OPTIONAL_FROM + 1;
 }
 
 /// A question.
@@ -83,6 +92,7 @@ fn question_with(kind: u8, class: ClassId, put_fields: impl FnOnce(&mut Writer))
 struct Fields {
     synced: bool,
     checksum: Option<u64>,
+    pass: GivePass,
 }
 
 fn fields_of(reader: &mut Reader<'_>, kind: u8) -> Result<Fields, Malformed> {
@@ -91,11 +101,30 @@ fn fields_of(reader: &mut Reader<'_>, kind: u8) -> Result<Fields, Malformed> {
         match (kind, tag) {
             (kind::SUMMARIZE, tag::SYNCED) => fields.synced = true,
             (kind::PUSH, tag::CHECKSUM) => fields.checksum = Some(content.u64()?),
+            (kind::GIVE, tag::PASS) => fields.pass = pass(content)?,
             _ => return Ok(Field::Unknown),
         }
         Ok(Field::Read)
     })?;
     Ok(fields)
+}
+
+fn put_pass(pass: GivePass, out: &mut Writer) {
+    match pass {
+        GivePass::All => {}
+        GivePass::First => out.number_field(tag::PASS, 1),
+        GivePass::Last => out.number_field(tag::PASS, 2),
+        GivePass::Early => out.number_field(tag::PASS, 3),
+    }
+}
+
+fn pass(content: &mut Reader<'_>) -> Result<GivePass, Malformed> {
+    match content.varint()? {
+        1 => Ok(GivePass::First),
+        2 => Ok(GivePass::Last),
+        3 => Ok(GivePass::Early),
+        _ => Err(Malformed("a pass is not known")),
+    }
 }
 
 /// Encodes a question.
@@ -148,8 +177,8 @@ fn encode_push(push: &Push) -> Body {
 }
 
 fn encode_give(give: &Give) -> Body {
-    let Give { class, to, order, ranges, wanted } = give;
-    let mut out = question(kind::GIVE, *class);
+    let Give { class, to, order, ranges, wanted, pass } = give;
+    let mut out = question_with(kind::GIVE, *class, |out| put_pass(*pass, out));
     out.u64(to.get());
     out.u64(*order);
     out.varint(u64::from(*ranges));
@@ -163,12 +192,12 @@ pub fn decode_transfer_question(message: &Bytes) -> Result<TransferQuestion, Mal
     let mut reader = Reader::of_message(message)?;
     let kind = reader.u8()?;
     let class = ClassId { partition: reader.varint32()?, n: reader.varint32()? };
-    let Fields { synced, checksum } = fields_of(&mut reader, kind)?;
+    let Fields { synced, checksum, pass } = fields_of(&mut reader, kind)?;
     let decoded = match kind {
         kind::COMPARE => TransferQuestion::Compare(decode_compare(&mut reader, class)?),
         kind::PUSH => TransferQuestion::Push(decode_push(&mut reader, class, checksum)?),
         kind::SUMMARIZE => TransferQuestion::Summarize(Summarize { class, ranges: reader.varint32()?, synced }),
-        kind::GIVE => TransferQuestion::Give(decode_give(&mut reader, class)?),
+        kind::GIVE => TransferQuestion::Give(decode_give(&mut reader, class, pass)?),
         _ => return Err(Malformed("its kind is not known")),
     };
     reader.end()?;
@@ -196,13 +225,13 @@ fn decode_push(reader: &mut Reader<'_>, class: ClassId, checksum: Option<u64>) -
     Ok(Push { class, copies, synced, checksum })
 }
 
-fn decode_give(reader: &mut Reader<'_>, class: ClassId) -> Result<Give, Malformed> {
+fn decode_give(reader: &mut Reader<'_>, class: ClassId, pass: GivePass) -> Result<Give, Malformed> {
     let (to, order, ranges) = (NodeId::new(reader.u64()?), reader.u64()?, reader.varint32()?);
     let mut wanted = Vec::new();
     for _ in 0..count(reader, SUMMARY_RANGES_MAX as usize)? {
         wanted.push(reader.varint32()?);
     }
-    Ok(Give { class, to, order, ranges, wanted })
+    Ok(Give { class, to, order, ranges, wanted, pass })
 }
 
 fn flag(reader: &mut Reader<'_>) -> Result<bool, Malformed> {
@@ -303,7 +332,7 @@ pub fn decode_pushed(message: &Bytes) -> Result<Pushed, Malformed> {
 
 /// Encodes sums.
 pub fn encode_summary(summary: &Summary) -> Body {
-    let Summary { home_version, ranges } = summary;
+    let Summary { home_version, ranges, told } = summary;
     let mut out = Writer::of_message();
     put_version(&mut out, *home_version);
     out.varint(ranges.len() as u64);
@@ -311,6 +340,7 @@ pub fn encode_summary(summary: &Summary) -> Body {
         out.varint(*versions);
         out.u64(*sum);
     }
+    put_told_of_nodes(told, tag::TOLD, &mut out);
     out.end_fields();
     out.finish()
 }
@@ -323,9 +353,16 @@ pub fn decode_summary(message: &Bytes) -> Result<Summary, Malformed> {
     for _ in 0..count(&mut reader, SUMMARY_RANGES_MAX as usize)? {
         ranges.push(RangeSum { versions: reader.varint()?, sum: reader.u64()? });
     }
-    no_fields(&mut reader)?;
+    let mut told = Vec::new();
+    read_fields(&mut reader, |tag, content| match tag {
+        tag::TOLD => {
+            told = told_of_nodes(content)?;
+            Ok(Field::Read)
+        }
+        _ => Ok(Field::Unknown),
+    })?;
     reader.end()?;
-    Ok(Summary { home_version, ranges })
+    Ok(Summary { home_version, ranges, told })
 }
 
 /// Encodes how far an order is.
@@ -349,7 +386,7 @@ pub fn decode_giving(message: &Bytes) -> Result<Giving, Malformed> {
 mod tests {
     use super::*;
     use crate::fuzzing;
-    use ombak_kv::replica::{NodeCounter, ReplicaStore, StoreKind, StoreMode};
+    use ombak_kv::replica::{NodeCounter, ReplicaStore, StoreKind, StoreMode, ToldSeq};
     use ombak_types::time::UnixMicros;
     use ombak_types::{Actor, Error, VectorClock};
     use proptest::prelude::*;
@@ -401,10 +438,12 @@ mod tests {
         );
         let summarize = (class(), any::<u32>(), any::<bool>())
             .prop_map(|(class, ranges, synced)| TransferQuestion::Summarize(Summarize { class, ranges, synced }));
-        let give = (class(), any::<u64>(), any::<u64>(), any::<u32>(), prop::collection::vec(any::<u32>(), 0..9))
-            .prop_map(|(class, to, order, ranges, wanted)| {
-                TransferQuestion::Give(Give { class, to: NodeId::new(to), order, ranges, wanted })
-            });
+        let pass = prop_oneof![Just(GivePass::All), Just(GivePass::First), Just(GivePass::Last), Just(GivePass::Early)];
+        let give = (class(), any::<(u64, u64, u32)>(), prop::collection::vec(any::<u32>(), 0..9), pass).prop_map(
+            |(class, (to, order, ranges), wanted, pass)| {
+                TransferQuestion::Give(Give { class, to: NodeId::new(to), order, ranges, wanted, pass })
+            },
+        );
         prop_oneof![compare, push, summarize, give]
     }
 
@@ -430,6 +469,7 @@ mod tests {
             is_full in any::<bool>(), held in prop::collection::vec(0usize..5, 0..9),
             digests in prop::collection::vec(prop::option::of(any::<u64>()), 0..9),
             sums in prop::collection::vec((any::<u64>(), any::<u64>()), 0..9),
+            told in prop::collection::vec(any::<(u64, u64)>(), 0..3),
         ) {
             let held = held.into_iter().map(|number| Held::ALL[number]).collect();
             let compared = Compared { home_version: RING, is_full, held, counter: COUNTER };
@@ -438,7 +478,8 @@ mod tests {
             let pushed = Pushed { home_version: RING, stored: stored.collect(), counter: COUNTER };
             prop_assert_eq!(decode_pushed(&bytes_of(&encode_pushed(&pushed))), Ok(pushed));
             let ranges = sums.into_iter().map(|(versions, sum)| RangeSum { versions, sum }).collect();
-            let summary = Summary { home_version: RING, ranges };
+            let told = told.into_iter().map(|(node, seq)| (NodeId::new(node), ToldSeq { store_id: !node, seq }));
+            let summary = Summary { home_version: RING, ranges, told: told.collect() };
             prop_assert_eq!(decode_summary(&bytes_of(&encode_summary(&summary))), Ok(summary));
         }
 

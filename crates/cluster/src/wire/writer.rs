@@ -57,6 +57,16 @@ impl Writer {
         self.bytes(content);
     }
 
+    /// Begins the content of a field.
+    pub(crate) fn of_field() -> Self {
+        Self { out: SmallVec::new() }
+    }
+
+    /// Writes a field with its content. Tags rise.
+    pub(crate) fn field_of(&mut self, tag: u8, content: &Self) {
+        self.field(tag, &content.out);
+    }
+
     /// Writes a field that holds a number.
     pub(crate) fn number_field(&mut self, tag: u8, number: u64) {
         let mut content = Self { out: SmallVec::new() };

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod detection;
+mod exchanges;
 mod failures;
 mod histories;
 mod jobs;

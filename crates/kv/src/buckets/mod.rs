@@ -49,5 +49,5 @@ pub use record_namespace::{
 pub use registry::BucketRegistry;
 pub use registry_functions::FunctionList;
 pub use registry_records::RecordEdit;
-pub(crate) use state::Snapshot;
+pub use state::Snapshot;
 pub use state::{BucketRecord, RecordChange, TypeRecord, TypeStatus, TypeSummary};

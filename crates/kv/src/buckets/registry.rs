@@ -120,6 +120,21 @@ impl BucketRegistry {
         self.current.store(Arc::new(expecting));
     }
 
+    /// The n of the classes to which keys come, or which they leave, by changes that are about to
+    /// be adopted. A new type has no keys yet.
+    pub fn n_vals_of_moving_keys(&self, decided: &[RecordChange]) -> BTreeSet<u32> {
+        let now = self.current.load();
+        let is_new = |change: &RecordChange| {
+            matches!(change, RecordChange::Type(name, _) if now.status(name).is_none())
+                || matches!(change, RecordChange::Open(..))
+        };
+        let mut next = Snapshot::clone(&now);
+        let moving = decided.iter().filter(|change| !is_new(change)).cloned();
+        moving.for_each(|change| next.apply(&self.settings, change));
+        let ns: BTreeSet<u32> = now.all_n_vals().into_iter().chain(next.all_n_vals()).collect();
+        ns.into_iter().filter(|n| now.class_map(*n) != next.class_map(*n)).collect()
+    }
+
     /// Takes over changes that the authority has decided.
     pub fn adopt(&self, decided: Vec<RecordChange>) {
         if decided.is_empty() {
@@ -517,6 +532,22 @@ mod tests {
         assert_eq!(registry.reset_type(b"default"), Err(PropsError::DefaultType));
         assert_eq!(registry.activate_type(b"default"), Ok(()));
         assert!(matches!(registry.create_type(b"", &PropMap::new()), Err(PropsError::BadName(_))));
+    }
+
+    #[test]
+    fn keys_move_between_the_classes_of_the_former_and_the_next_n_val() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = with_active_type(dir.path(), b"t", json!({"n_val": 3}));
+        let of_type = |name: &[u8], n: u32| type_change(name, true, map(json!({"n_val": n})));
+        let moving = |change| registry.n_vals_of_moving_keys(&[change]).into_iter().collect::<Vec<_>>();
+        assert_eq!(moving(of_type(b"t", 2)), [2, 3]);
+        let none = Vec::<u32>::new();
+        assert_eq!(moving(of_type(b"t", 3)), none);
+        assert_eq!(moving(of_type(b"new", 2)), none, "it has no keys");
+        let own = Some(bucket_record(map(json!({"n_val": 5}))));
+        assert_eq!(moving(RecordChange::Bucket(Bucket::typed("t", "b"), own)), [3, 5]);
+        let other = Some(bucket_record(map(json!({"allow_mult": false}))));
+        assert_eq!(moving(RecordChange::Bucket(Bucket::typed("t", "b"), other)), none, "another property");
     }
 
     #[test]

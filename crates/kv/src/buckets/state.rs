@@ -1,6 +1,6 @@
 //! The state of the registry, and the effective properties that follow from it.
 
-use super::class_map::{ClassMap, print_of};
+use super::class_map::{ClassMap, ClassMaps, Prints, add_print, print_of};
 use super::open_record::{OpenRecord, OpenRecords, RecordName};
 use bytes::Bytes;
 use imbl::{HashMap, OrdMap};
@@ -163,7 +163,7 @@ pub struct Snapshot {
     /// The properties of buckets with properties of their own, by the prefix of their storage keys.
     by_prefix: HashMap<Vec<u8>, Arc<BucketProps>>,
     /// Which keys are in which class and on which backend.
-    class_map: ClassMap,
+    class_maps: ClassMaps,
     /// Whether some bucket may have commit hooks. It stays set when the last of them is gone.
     pub(crate) may_have_hooks: bool,
     /// The n_vals of changes that are decided, and that no request sees yet.
@@ -183,10 +183,13 @@ impl Snapshot {
             types: OrdMap::new(),
             buckets: HashMap::new(),
             by_prefix: HashMap::new(),
-            class_map: ClassMap::default(),
+            class_maps: ClassMaps::default(),
             expected_n_vals: Arc::default(),
         };
-        snapshot.class_map.change(0, print_of(DEFAULT_TYPE, &snapshot.default_type.props));
+        let mut prints = Prints::new();
+        let default = &snapshot.default_type.props;
+        add_print(&mut prints, default.n_val, print_of(DEFAULT_TYPE, default));
+        snapshot.class_maps.change(&Prints::new(), &prints);
         let Records { types, buckets, open } = records;
         snapshot.records.open = open;
         for (name, record) in types {
@@ -200,7 +203,7 @@ impl Snapshot {
 
     /// Applies one change.
     pub(super) fn apply(&mut self, settings: &Settings, change: RecordChange) {
-        let before = self.class_print_of(&change);
+        let before = self.class_prints_of(&change);
         match &change {
             RecordChange::Type(name, record) => {
                 match record {
@@ -218,44 +221,59 @@ impl Snapshot {
             RecordChange::Bucket(bucket, record) => self.set_bucket(bucket, record.as_ref()),
             RecordChange::Open(..) => {}
         }
-        let after = self.class_print_of(&change);
-        self.class_map.change(before, after);
+        let after = self.class_prints_of(&change);
+        self.class_maps.change(&before, &after);
         self.records.apply(change);
     }
 
-    /// The part of the print of the class map that a change can alter.
-    fn class_print_of(&self, change: &RecordChange) -> u64 {
+    /// The parts of the prints of the class maps that a change can alter.
+    fn class_prints_of(&self, change: &RecordChange) -> Prints {
+        let mut prints = Prints::new();
         match change {
             RecordChange::Type(name, _) => {
-                let own = self.types.get(name).map_or(0, |created| print_of(name, &created.effective.props));
-                let buckets = self.records.buckets_of(name).map(|(bucket, _)| self.class_print_of_bucket(bucket));
-                buckets.fold(own, u64::wrapping_add)
+                if let Some(created) = self.types.get(name) {
+                    let props = &created.effective.props;
+                    add_print(&mut prints, props.n_val, print_of(name, props));
+                }
+                self.records.buckets_of(name).for_each(|(bucket, _)| self.add_prints_of_bucket(bucket, &mut prints));
             }
-            RecordChange::Bucket(bucket, _) => self.class_print_of_bucket(bucket),
-            RecordChange::Open(..) => 0,
+            RecordChange::Bucket(bucket, _) => self.add_prints_of_bucket(bucket, &mut prints),
+            RecordChange::Open(..) => {}
         }
+        prints
     }
 
-    /// 0 if the bucket has the class and the backend of its type.
-    fn class_print_of_bucket(&self, bucket: &Bucket) -> u64 {
-        let Some(own) = self.buckets.get(bucket) else { return 0 };
+    /// Adds nothing if the bucket has the class and the backend of its type. Otherwise its keys are
+    /// in classes of their own, and missing in those of the type.
+    fn add_prints_of_bucket(&self, bucket: &Bucket, prints: &mut Prints) {
+        let Some(own) = self.buckets.get(bucket) else { return };
         let of_type = self.of_type(&bucket.bucket_type).map(|of_type| &of_type.props);
         if of_type.is_some_and(|of_type| ClassMap::places_alike(of_type, own)) {
-            return 0;
+            return;
         }
         let mut prefix = Vec::new();
         encode_bucket_prefix(bucket, &mut prefix);
-        print_of(&prefix, own)
+        let print = print_of(&prefix, own);
+        add_print(prints, own.n_val, print);
+        if let Some(of_type) = of_type.filter(|of_type| of_type.n_val != own.n_val) {
+            add_print(prints, of_type.n_val, print);
+        }
     }
 
-    /// Which keys are in which class and on which backend.
-    pub(crate) const fn class_map(&self) -> ClassMap {
-        self.class_map
+    /// A number for the classes with this n: states of the registry with equal numbers have the
+    /// same keys in them, also after a restart.
+    pub fn class_print(&self, n: u32) -> u64 {
+        self.class_maps.of(n).print
+    }
+
+    /// Which keys are in the classes with this n, and on which backend.
+    pub(crate) fn class_map(&self, n: u32) -> ClassMap {
+        self.class_maps.of(n)
     }
 
     /// Takes the place of another state, from which it was not made.
     pub(super) fn succeed(&mut self, earlier: &Self) {
-        self.class_map = self.class_map.succeeding(earlier.class_map);
+        self.class_maps = self.class_maps.succeeding(&earlier.class_maps);
     }
 
     fn set_bucket(&mut self, bucket: &Bucket, record: Option<&BucketRecord>) {

@@ -116,8 +116,12 @@ pub struct KvConfig {
     pub maintain_interval: Duration,
     /// Limits of the work that brings copies back to where they belong.
     pub transfer: TransferConfig,
-    /// Whether partitions keep sums of what their classes hold. Nothing uses them yet.
+    /// Whether partitions keep sums of what their classes hold. Exchanges need them. A class is
+    /// counted from its first walk on, so a node that is alone pays nothing for it.
     pub keeps_sums: bool,
+    /// Whether sums that are wrong for no known reason are noted, and do not end the process. By
+    /// default they end a program with debug assertions, so that a test notices them.
+    pub tolerates_sums_differences: bool,
     /// How fast what nobody reads is read and checked.
     pub scrub: ScrubConfig,
     /// Whether the node may be one of several. Then it reaps nothing until
@@ -157,7 +161,8 @@ impl KvConfig {
             io_threads: 8,
             maintain_interval: Duration::from_millis(200),
             transfer: TransferConfig::default(),
-            keeps_sums: false,
+            keeps_sums: true,
+            tolerates_sums_differences: !cfg!(debug_assertions),
             scrub: ScrubConfig::default(),
             awaits_ring: false,
             hooks: Hooks::default(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// How fast the stores of a node are read and checked although nobody asks for what is in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScrubConfig {
-    /// Whether they are. The default is off, so that a node in a simulated world reads only what
-    /// it is asked for; the program `ombak` switches it on.
+    /// Whether they are. The default is off, so that a node in a test reads only what it is asked
+    /// for; the program `ombak` and the simulator switch it on.
     pub is_enabled: bool,
     /// How long a round over everything takes. Less than a minute counts as a minute.
     pub interval: Duration,

@@ -484,6 +484,7 @@ fn open_partitions(
         fs: config.fs.clone(),
         data_dir: config.data_dir.clone(),
         choice_print: config.backend_choice.as_ref().map_or(0, |choice| choice.print()),
+        tolerates_differences: config.tolerates_sums_differences,
     };
     let table = table.with_sums(config.keeps_sums.then(sums));
     for partition in 0..config.ring_size {

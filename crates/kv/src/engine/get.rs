@@ -204,7 +204,7 @@ fn answer(
     let found = match (ask, read) {
         (Ask::Object, Some(read)) => read,
         (Ask::Object, None) => partition.read(key, access),
-        (Ask::Head, _) => partition.read_head(key, access),
+        (Ask::Head | Ask::Exchange, _) => partition.read_head(key, access),
     };
     let decode = |found: Stored| Ok((partition.decode(key, &found)?, found.digest));
     match found.and_then(|found| found.map(decode).transpose()) {

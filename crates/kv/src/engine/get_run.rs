@@ -6,10 +6,12 @@
 
 use super::after_reply::{AfterReply, Look};
 use super::engine::Engine;
+use super::left_copies::LeftCopies;
 use super::pending::Pending;
 use super::placements::RequestPlacement;
 use super::stored_form::StoredForm;
 use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, Lack};
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::partition::{digest as digest_of, is_tombstone};
 use crate::replica::{
     Begun, NodeCounter, ReadReply, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome,
@@ -112,6 +114,8 @@ pub(super) struct GetRun {
     whole: Option<(Bytes, u64)>,
     /// The digests of the whole versions that replicas have answered, and when they were stored.
     stored: SmallVec<[(u64, Option<u32>); 3]>,
+    /// The copies that are left to exchanges.
+    left: LeftCopies,
     /// Counts the run after its client was answered.
     repairing: Option<RepairingRead>,
     /// When the run began, if somebody wants to know where its time goes.
@@ -148,6 +152,7 @@ impl GetRun {
             whole_from: None,
             whole: None,
             stored: SmallVec::new(),
+            left: LeftCopies::default(),
             repairing: None,
             timed_from,
             spent: Spent::default(),
@@ -274,7 +279,9 @@ impl GetRun {
                     self.reply.get_or_insert(Said::Reply(said));
                 }
                 GetAction::Repair { replica, object, lack } => {
-                    if self.may_repair() {
+                    if self.leaves_to_exchanges(lack) {
+                        self.ask_for_exchanges();
+                    } else if self.may_repair() {
                         let stored_secs = self.stored_secs(digest_of(&object));
                         self.repair(replica, &StoredForm::of(&object), stored_secs, lack);
                     } else {
@@ -365,6 +372,7 @@ impl GetRun {
         let Some(Stored { head, body, digest, seq: _, stored_secs }) = reply.version else {
             return Ok(Answer::NotFound { full: reply.full });
         };
+        self.left.note(replica, digest, reply.left_to_exchanges);
         // Mostly the replicas agree. An equal head need not be decoded again.
         if let (Ask::Head, Some(of), Some((its_head, its_digest))) = (ask, self.whole_from, &self.whole)
             && (*its_digest, its_head) == (digest, &head)
@@ -373,7 +381,7 @@ impl GetRun {
         }
         let object = stored_object::decode(&head, body.as_ref())?;
         Ok(match ask {
-            Ask::Head => Answer::Head(object, digest),
+            Ask::Head | Ask::Exchange => Answer::Head(object, digest),
             Ask::Object => {
                 if self.whole_from == Some(replica) {
                     self.whole = Some((head, digest));
@@ -441,6 +449,32 @@ impl GetRun {
             deadline: Some(self.engine.config.runtime.now() + REPAIR_MAX),
         });
         self.repairs.push(replica, repair);
+    }
+
+    /// Whether a repair would spread a copy that is left to exchanges. What a replica cannot read
+    /// is there, and is no removal.
+    fn leaves_to_exchanges(&self, lack: Lack) -> bool {
+        lack != Lack::Unreadable
+            && !self.left.holders(|replica| self.core.clock_of(replica)).is_empty()
+            && !is_broken(BrokenRule::ReadsLeaveItToExchanges)
+    }
+
+    /// Asks those that hold such a copy to exchange the key at once.
+    fn ask_for_exchanges(&mut self) {
+        if std::mem::replace(&mut self.left.has_asked, true) {
+            return;
+        }
+        let deadline = Some(self.engine.config.runtime.now() + REPAIR_MAX);
+        for replica in self.left.holders(|replica| self.core.clock_of(replica)) {
+            let question = ReplicaRead { deadline, ..self.question(Ask::Exchange) };
+            let asked = self.engine.replica_client(self.targets[replica].node).read(question);
+            // Nothing follows from the answer but its counter, as from that to a repair.
+            let told = |reply: ReadReply| {
+                let outcome = StoreOutcome::Stored { digest: 0 };
+                StoreReply { outcome, counter: reply.counter }
+            };
+            self.repairs.push(replica, Box::pin(async move { asked.await.map(told) }));
+        }
     }
 
     fn repaired(&self, replica: usize, answer: Result<StoreReply, Error>) {

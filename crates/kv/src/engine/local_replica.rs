@@ -105,7 +105,7 @@ impl LocalReplica {
 /// Reads on a thread that may wait.
 async fn read_and_wait(engine: &Arc<Engine>, read: ReplicaRead) -> Result<ReadReply, Error> {
     let mut access = match read.ask {
-        Ask::Head => Access::Blocking,
+        Ask::Head | Ask::Exchange => Access::Blocking,
         Ask::Object => Access::BlockingUpTo(UNCOUNTED_BYTES_MAX),
     };
     let mut lease = None;
@@ -194,6 +194,7 @@ fn count_read(engine: &Engine, ask: Ask, began: Instant) {
     match ask {
         Ask::Head => engine.stats.vnode_head(micros_since(engine, began)),
         Ask::Object => engine.stats.vnode_get(micros_since(engine, began)),
+        Ask::Exchange => {}
     }
 }
 

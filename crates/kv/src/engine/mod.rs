@@ -17,6 +17,7 @@ mod coordinators;
 mod counted_entries;
 mod counted_merge;
 mod coverage_state;
+mod doubtful_copies;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod engine;
 mod forwarded_puts;
@@ -25,6 +26,7 @@ mod get_run;
 mod hidden_values;
 mod kind_counts;
 mod kv;
+mod left_copies;
 mod local_replica;
 mod outdated_put;
 mod pending;

@@ -3,6 +3,7 @@
 use super::checked_put::{CheckedPut, PutNodes};
 use super::commit_hooks::AfterPut;
 use super::conditional::{Expectation, outbid};
+use super::doubtful_copies::Brings;
 use super::engine::{Engine, check_bucket, check_key};
 use super::placements::RequestPlacement;
 use super::put_progress::PutProgress;
@@ -158,6 +159,9 @@ impl Engine {
         }
         let _counted = self.transfers.begin_copy(partition, rules.props.n_val, key)?;
         let newest_only = kind == WriteKind::Coordinated && rules.newest_only();
+        let clock = &request.object.clock;
+        let brings = if kind == WriteKind::Coordinated { Brings::Event(clock) } else { Brings::Version(clock) };
+        self.part_from_doubtful((partition, rules.props.n_val), key, &mut locked, brings, access)?;
         // A conditional put sends the whole value, because its replicas check the condition.
         if let (Some(values), None) = (rules.values, expectation)
             && locked.is_large(values.number())

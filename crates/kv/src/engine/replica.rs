@@ -1,11 +1,12 @@
 //! Answers the questions of coordinators from the partitions of this node.
 
+use super::doubtful_copies::Brings;
 use super::engine::Engine;
 use crate::conditional::is_expected;
 use crate::coordination::get::Ask;
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::partition::{Access, Added, Deadline, Failure, MergeRules, Partition, Written};
-use crate::replica::{ReadReply, ReplicaRead, ReplicaStore, StoreMode};
+use crate::replica::{ClassId, ReadReply, ReplicaRead, ReplicaStore, StoreMode};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
 use ombak_storage::Origin;
@@ -30,19 +31,33 @@ pub enum Taken {
 impl Engine {
     /// Reads a version in its stored form.
     pub(crate) fn read_replica(&self, read: &ReplicaRead, access: Access) -> Result<ReadReply, Failure> {
+        if read.ask == Ask::Exchange {
+            return Ok(self.exchange_soon(read));
+        }
         // The counter is taken before the copy is read: a fence that is raised meanwhile is not
         // known to whoever gets the copy.
         let counter = self.reaping.fences.counter();
         let partition = self.partitions.find(read.partition).map_err(ombak_types::Error::from)?;
         let version = match read.ask {
-            Ask::Head => partition.read_head(&read.key, access),
+            Ask::Head | Ask::Exchange => partition.read_head(&read.key, access),
             Ask::Object => partition.read(&read.key, access),
         }?;
         let outdated = self.outdated(read.partition, read.ring).filter(|_| !is_broken(BrokenRule::ReadsAreFenced));
         let full = version.is_none()
             && (self.is_full_primary(read.partition, read.n, read.ring)
                 || is_broken(BrokenRule::FillingReplicasProveNoAbsence));
-        Ok(ReadReply { version, full, outdated, counter })
+        // As of now: an exchange that runs beside the read may drop the copy.
+        let class = ClassId { partition: read.partition, n: read.n };
+        let left_to_exchanges =
+            version.as_ref().is_some_and(|found| self.transfers.is_left_to_exchanges(class, found.seq));
+        Ok(ReadReply { version, full, outdated, left_to_exchanges, counter })
+    }
+
+    /// Notes that a key is to be exchanged at once.
+    fn exchange_soon(&self, read: &ReplicaRead) -> ReadReply {
+        self.transfers.other_ways.exchange_key(ClassId { partition: read.partition, n: read.n }, &read.key);
+        let counter = self.reaping.fences.counter();
+        ReadReply { version: None, full: false, outdated: None, left_to_exchanges: false, counter }
     }
 
     /// The version of the placement here, if the home has changed since the one that a sender uses.
@@ -124,6 +139,12 @@ impl Engine {
                 return Ok(Taken::Conflict);
             }
         }
+        if store.mode == StoreMode::Add && self.has_doubtful(&partition, &locked) {
+            // The whole value takes the place of what is in doubt.
+            return Ok(Taken::Lacks);
+        }
+        let brings = Brings::Version(&incoming.clock);
+        self.part_from_doubtful((&partition, store.n), &store.key, &mut locked, brings, access)?;
         if store.mode == StoreMode::Add {
             return Ok(match locked.add(&incoming, &rules)? {
                 Added::Stored(written) => Taken::Stored(written),

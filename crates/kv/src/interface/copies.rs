@@ -10,7 +10,7 @@ use crate::transfer::{Amount, FillReason, is_to_be_full};
 use ombak_ring::placement::Placement;
 use ombak_runtime::Asker;
 use ombak_types::{Error, NodeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Kv {
     /// Notes durably what this node does not hold in a placement, before the placement is set. A
@@ -24,6 +24,14 @@ impl Kv {
                 engine.transfers.prepare(&placement, engine.identity.node_id, engine.partitions(), &ns)
             })
             .await
+    }
+
+    /// Makes all marks of classes with these n void, durably, because keys come to them or leave
+    /// them. Call it before the change of the n_val is adopted, and after it: what was compared in
+    /// between was compared by the former classes. Returns false if that could not be saved.
+    /// Blocks: not for network threads.
+    pub fn renew_fullness(&self, ns: &BTreeSet<u32>) -> bool {
+        self.engine.transfers.renew_fullness(self.engine.partitions(), ns)
     }
 
     /// Takes everything that this node holds as its own and complete, durably, because it has been

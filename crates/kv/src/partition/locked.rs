@@ -33,10 +33,10 @@ pub struct Locked<'a> {
     is_whole: bool,
     /// The bytes of the value, if there is only one and bytes can be added to it.
     pub(super) grown_bytes: Option<u64>,
-    /// The head of the version that cannot be read and that a write is to replace. Then there is no
-    /// `local`.
+    /// The head of the version that a write is to replace because it cannot be read, or was in
+    /// doubt. Then there is no `local`.
     unreadable: Option<Object>,
-    /// Whether a version that cannot be read is there, even if its head is not known.
+    /// Whether such a version is there, even if its head is not known.
     replaces_unreadable: bool,
     /// The position of `local` in the store's append order; 0 when there is no version.
     pub(super) local_seq: u64,
@@ -126,6 +126,21 @@ impl<'a> Locked<'a> {
         self.local.as_ref().or(self.unreadable.as_ref()).filter(|_| is_observed).cloned()
     }
 
+    /// The position of the current version in the store's append order; 0 when there is none.
+    pub(crate) const fn local_seq(&self) -> u64 {
+        self.local_seq
+    }
+
+    /// Lets a write take the place of the current version, as if nothing were here. The version is
+    /// in the file of dropped copies. It may have had events of this node.
+    pub(crate) fn part_from_local(&mut self) {
+        self.partition.raise_floor();
+        self.unreadable = self.local.take();
+        self.replaces_unreadable = true;
+        (self.is_whole, self.grown_bytes) = (false, None);
+        (self.local_seq, self.local_stored_secs) = (0, None);
+    }
+
     /// The current version with empty values, also if it has expired.
     pub fn local(&self) -> Option<&Object> {
         self.local.as_ref()
@@ -202,6 +217,18 @@ impl<'a> Locked<'a> {
         let written =
             append(partition, self.key, object, replaced, Origin::Coordinated, Some(rules), rules.age_from_secs())?;
         Ok(Written { combined_in, ..written })
+    }
+
+    /// Stores what another primary holds in place of the current version, as if nothing were here.
+    /// The version is in the file of dropped copies.
+    pub fn replace_dropped(
+        mut self,
+        incoming: Object,
+        now: UnixMicros,
+        stored_secs: Option<u32>,
+    ) -> Result<Written, Failure> {
+        self.part_from_local();
+        self.merge(incoming, &MergeRules { now, stored_secs, origin: Origin::Repair, deadline: None })
     }
 
     /// Merges a copy from another place by clock alone ([`Object::merge`]), and stores the result

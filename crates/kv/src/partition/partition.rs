@@ -10,6 +10,7 @@ use super::{Access, Failure};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Change, ValueKind, WriteObserver};
 use crate::sums::PartitionSums;
+use bytes::Bytes;
 use ombak_storage::{Backend, Origin, Snapshot, StorageError, Stored, UnreadableObserver};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
 use ombak_types::{Actor, Error, Object, ShownKey, StoreFailure, StoreFailureKind, VectorClock, stored_object};
@@ -352,6 +353,11 @@ impl Partition {
     /// be readable nevertheless.
     pub fn is_known_as_unreadable(&self, key: &[u8]) -> bool {
         self.unreadable_keys.contains(self.number, key)
+    }
+
+    /// The keys of which somebody has found that.
+    pub fn keys_known_as_unreadable(&self) -> Vec<Bytes> {
+        self.unreadable_keys.of_partition(self.number)
     }
 
     #[cold]

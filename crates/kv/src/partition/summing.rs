@@ -15,8 +15,19 @@ impl Partition {
     }
 
     /// What is known of the sums of the class with this n.
-    pub(crate) fn sums_state(&self, n: u32) -> SumsState {
+    pub fn sums_state(&self, n: u32) -> SumsState {
         self.sums().map_or(SumsState::Unknown, |sums| sums.state(n))
+    }
+
+    /// Whether sums are kept at all.
+    pub const fn keeps_sums(&self) -> bool {
+        self.sums().is_some()
+    }
+
+    /// Whether the sums of the class with this n are exact, and a walk of this run has compared
+    /// them with what the store holds.
+    pub fn has_checked_sums(&self, n: u32) -> bool {
+        self.sums().is_some_and(|sums| sums.state(n) == SumsState::Exact && sums.is_checked(n))
     }
 
     /// The sums of the class with this n at this moment. None while they are not exact, and while
@@ -24,13 +35,13 @@ impl Partition {
     ///
     /// Locks all keys while it copies the sums, which takes some 10 µs once the locks are there.
     /// The caller holds no key's lock. Blocks.
-    pub(crate) fn cut_of_class(&self, n: u32) -> Option<ClassCut> {
+    pub fn cut_of_class(&self, n: u32) -> Option<ClassCut> {
         let sums = self.sums().filter(|sums| sums.state(n) == SumsState::Exact)?;
         let removes_by_itself = self.store().removes_by_itself();
         (0..CUT_TRIES).find_map(|_| {
             let _all = self.lock_all_keys();
             let seq = self.store().last_seq();
-            sums.read(n).map(|sums| ClassCut { seq, sums, removes_by_itself })
+            sums.read(n).map(|(sums, is_checked)| ClassCut { seq, sums, is_checked, removes_by_itself })
         })
     }
 
@@ -39,10 +50,10 @@ impl Partition {
     /// store removes something by itself at this moment: then the caller tries again later.
     ///
     /// Locks all keys while the snapshot is taken. The caller holds no key's lock. Blocks.
-    pub(crate) fn begin_sums_walk(&self, n: u32) -> Result<Option<SumsWalk>, StorageError> {
+    pub fn begin_sums_walk(&self, n: u32) -> Result<Option<SumsWalk>, StorageError> {
         let Some(sums) = self.sums() else { return Ok(None) };
         let _all = self.lock_all_keys();
-        sums.begin_walk(n, || self.snapshot())
+        sums.begin_walk(n, self.store().last_seq(), || self.snapshot())
     }
 
     /// How many sums of the partition were found wrong for no known reason.

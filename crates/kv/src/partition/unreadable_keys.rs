@@ -55,6 +55,12 @@ impl UnreadableKeys {
         !keys.is_empty() && keys.contains_key(&(partition, Bytes::copy_from_slice(key)))
     }
 
+    /// The keys of a partition that wait for a repair.
+    pub(super) fn of_partition(&self, partition: u32) -> Vec<Bytes> {
+        let of_partition = (partition, Bytes::new())..(partition.saturating_add(1), Bytes::new());
+        self.keys.lock().range(of_partition).map(|((_, key), _)| key.clone()).collect()
+    }
+
     /// Some keys whose repair may begin.
     pub fn due(&self, now: Instant, count_max: usize) -> Vec<KeyPlace> {
         let keys = self.keys.lock();

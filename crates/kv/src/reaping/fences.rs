@@ -56,7 +56,7 @@ impl Fences {
 
     /// Whether a copy may be stored whose sender had noted `noted` as this node's counter. Called
     /// under the key's lock.
-    pub(crate) fn admit(&self, (partition, n_val): Class, key: &[u8], noted: Option<NodeCounter>) -> bool {
+    pub fn admit(&self, (partition, n_val): Class, key: &[u8], noted: Option<NodeCounter>) -> bool {
         let Some(noted) = noted.filter(|noted| noted.boot == self.boot) else { return false };
         if noted.counter >= self.counter.load(Ordering::SeqCst) {
             return true;

@@ -4,6 +4,7 @@
 //! Everything here is told for the work on copies alone. A program that embeds the engine needs
 //! none of it.
 
+pub use crate::buckets::Snapshot as BucketsSnapshot;
 pub use crate::deliberate_faults::{BrokenRule, is_broken};
 pub use crate::digest::digest;
 pub use crate::engine::{
@@ -17,6 +18,7 @@ pub use crate::replica::{KnownCounters, REAP_BYTES_MAX, TRANSFER_BYTES_MAX};
 pub use crate::routing::{class_of_key, is_of_class};
 pub use crate::sums::mix;
 pub use crate::transfer::{
-    Asked, AwaitedReplicas, Classes, Comparison, Filling, FoldBegin, ForeignCopy, ForeignData, Owed, OwedMarks, Proofs,
-    SetAside, Transfers, UNKNOWN_N, is_of_one_ring, is_to_be_full,
+    Asked, AwaitedReplicas, Classes, Comparison, Doubt, DroppedFile, EmptyAt, EmptyStore, Filling, FoldBegin,
+    ForeignCopy, ForeignData, Fullness, Known, Marks, OtherWays, Owed, OwedMarks, PeerStore, Proofs, SetAside, SetBack,
+    SyncMarks, ToldSeqs, Towards, Transfers, UNKNOWN_N, is_of_one_ring, is_to_be_full,
 };

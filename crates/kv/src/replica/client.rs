@@ -42,6 +42,9 @@ pub struct ReadReply {
     /// The version of the placement that the replica knows, if the home has changed since the one
     /// of the read. Then the answer does not count (docs/design/ring-changes.md).
     pub outdated: Option<RingVersion>,
+    /// Whether a mark covers the version, or it is in doubt, as of when it was read: then a read
+    /// does not spread it (docs/design/anti-entropy.md §5).
+    pub left_to_exchanges: bool,
     /// The replica's counter of fences, as of before it looked.
     pub counter: NodeCounter,
 }

@@ -18,6 +18,7 @@ mod question;
 mod reaping;
 mod request_replicas;
 mod target;
+mod told;
 mod transfer;
 
 pub use begun::Begun;
@@ -35,13 +36,14 @@ pub(crate) use piece::PieceContent;
 pub use question::CoverageQuestion;
 pub(crate) use question::QuestionContent;
 pub use reaping::{
-    AskRequest, REAP_BYTES_MAX, REAP_KEYS_MAX, ReapReply, Reapable, ReapingClient, RemoveRequest, Round, Vote,
-    VoteRequest,
+    AskRequest, REAP_BYTES_MAX, REAP_KEYS_MAX, ReapReply, Reapable, ReapingClient, RemoveRequest, Round,
+    TOLD_NODES_MAX, Vote, VoteRequest,
 };
 pub(crate) use request_replicas::{RequestReplicas, Viewer};
 pub(crate) use target::Target;
+pub use told::ToldSeq;
 pub use transfer::{
-    COMPARE_KEYS_MAX, ClassId, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum,
+    COMPARE_KEYS_MAX, ClassId, Compare, Compared, Give, GivePass, Giving, Held, HeldVersion, Push, Pushed, RangeSum,
     SUMMARY_RANGES_MAX, Summarize, Summary, TRANSFER_ANSWER_MAX, TRANSFER_BYTES_MAX, TransferClient, checksum_of,
     range_of,
 };

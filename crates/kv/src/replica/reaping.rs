@@ -2,17 +2,21 @@
 
 use super::counters::NodeCounter;
 use super::peers::UnreachableNode;
+use super::told::ToldSeq;
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_runtime::BoxFuture;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, VectorClock};
+use ombak_types::{Error, NodeId, VectorClock};
 use std::future::ready;
 
 /// Maximum number of keys in one round.
 pub const REAP_KEYS_MAX: usize = 1_000;
 /// Maximum of the bytes of the keys in one round. One key may be larger; then it is alone.
 pub const REAP_BYTES_MAX: usize = 256 << 10;
+
+/// Maximum number of nodes of which an order to remove tells.
+pub const TOLD_NODES_MAX: usize = 4_096;
 
 /// What every message of a round carries. A node that knows another version of the home refuses the
 /// message.
@@ -82,6 +86,10 @@ pub struct RemoveRequest {
     pub round: Round,
     /// The storage keys, each with the digest of the version.
     pub versions: Vec<(Bytes, u64)>,
+    /// What the members have told of their stores of the partition in this round, each at most
+    /// once and at most [`TOLD_NODES_MAX`]. A primary has it on its disk before it removes
+    /// anything. Members of an earlier version tell nothing.
+    pub told: Vec<(NodeId, ToldSeq)>,
 }
 
 /// An answer, with the counter of fences of the node that gives it.
@@ -91,6 +99,9 @@ pub struct ReapReply<T> {
     pub answers: Vec<T>,
     /// The node's counter.
     pub counter: NodeCounter,
+    /// What the node's store of the partition had on its disk when it answered. Nodes of an earlier
+    /// version, and those without a store, tell nothing. Nor does the answer to an order.
+    pub told: Option<ToldSeq>,
 }
 
 /// The part of a node in rounds that another node drives: the same for this node and for others.

@@ -6,6 +6,7 @@
 
 use super::client::{ReplicaStore, StoredVersion};
 use super::counters::NodeCounter;
+use super::told::ToldSeq;
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_runtime::BoxFuture;
@@ -157,6 +158,10 @@ pub struct Summary {
     pub home_version: RingVersion,
     /// One sum for each range, in the order of the hashes.
     pub ranges: Vec<RangeSum>,
+    /// What the replica was told of the stores of other nodes for the partition, at most
+    /// [`TOLD_NODES_MAX`](super::TOLD_NODES_MAX). Whoever fills keeps it. Nodes of an earlier
+    /// version send nothing.
+    pub told: Vec<(NodeId, ToldSeq)>,
 }
 
 /// Asks a replica to compare its copies of some ranges with those of another node, and to push what
@@ -173,6 +178,24 @@ pub struct Give {
     pub ranges: u32,
     /// The numbers of the ranges, ascending.
     pub wanted: Vec<u32>,
+    /// Which copies the node takes. A replica of an earlier version gives all.
+    pub pass: GivePass,
+}
+
+/// Which copies a node takes that compares a class with all other primaries, one after the other
+/// (docs/design/anti-entropy.md §5, "Filling").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GivePass {
+    /// All: it asks once.
+    #[default]
+    All,
+    /// Those that are not left to exchanges, or that no other primary lacks.
+    First,
+    /// The others, when it was compared with all primaries. What a full primary lacks is left out.
+    Last,
+    /// The others, although a primary has not answered for a while. Only what is in doubt is left
+    /// out. The last pass comes when that primary answers.
+    Early,
 }
 
 /// How far an order is.

@@ -15,9 +15,12 @@
 //! state machine without I/O and clock. [`Scrubbing`] is the thread around it, which keeps its
 //! state on disk, counts, and logs what is damaged.
 //!
-//! What it is not: it repairs nothing. Damaged versions are in the list of unreadable keys, like
+//! When all of a store has been read, its index entries are compared with its objects, and mended
+//! ([`ombak_storage::Backend::check_terms`]).
+//!
+//! What it is not: it repairs no version. Damaged versions are in the list of unreadable keys, like
 //! those that a read has met, and the work of `repair` brings them from other replicas. It removes
-//! nothing, on no node and in no state.
+//! no version, on no node and in no state.
 //!
 //! Invariants:
 //! * One store is read at a time, and never faster than the configured maximum.

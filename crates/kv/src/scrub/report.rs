@@ -63,7 +63,8 @@ pub struct ScrubbedStore {
     pub damaged: u64,
     /// Damaged records that nothing pointed at.
     pub obsolete: u64,
-    /// Damage of other kinds: headers of files, blocks of indexes.
+    /// Damage of other kinds: headers of files, blocks of indexes, and index entries that did not
+    /// fit their objects and were mended.
     pub places: u64,
     /// Versions that were repaired from other replicas since the start of the node, whoever had
     /// found the damage.

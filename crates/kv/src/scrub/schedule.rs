@@ -1,13 +1,14 @@
 //! Which store is read next, how much of it, and when: a state machine without I/O and clock.
 //!
-//! A *round* reads every store once, one after the other. The next round begins one interval after
-//! the beginning of the last one, or when an operator wants it. A store that is opened while a
-//! round runs belongs to it. A store that fails again and again does not hold up the next round.
+//! A *round* reads every store once, one after the other, and compares the index entries of each
+//! with its objects when everything else of it has been read. The next round begins one interval
+//! after the beginning of the last one, or when an operator wants it. A store that is opened while
+//! a round runs belongs to it. A store that fails again and again does not hold up the next round.
 
 use super::pace::{RoundSoFar, duration_ms, rate, step_bytes};
 use super::stores::StoreToScrub;
 use crate::config::ScrubConfig;
-use ombak_storage::{ScrubCursor, ScrubStep};
+use ombak_storage::{ScrubCursor, ScrubStep, TermCursor, TermStep};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -38,12 +39,14 @@ pub(super) struct Moment {
 }
 
 /// What to do now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Nothing.
     Wait,
     /// Read a part of a store.
     Read { partition: u32, cursor: ScrubCursor, bytes_max: u64 },
+    /// Compare some index entries of a store.
+    CheckTerms { partition: u32, cursor: TermCursor },
 }
 
 /// The progress in one store.
@@ -63,9 +66,12 @@ pub(super) struct StoreProgress {
 }
 
 /// A store of which the progress is known, if it is open.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Store {
     progress: StoreProgress,
+    /// Where its index entries are being compared; none: something else is read before. It is not
+    /// saved: after a restart they are compared from the beginning.
+    terms: Option<TermCursor>,
     /// Bytes on disk; none: it is not open.
     bytes: Option<u64>,
     /// It is not read before this moment.
@@ -127,6 +133,7 @@ impl Schedule {
             let store = self.stores.entry(*partition).or_default();
             store.bytes = Some(*bytes);
             if store.progress.store_id != *store_id {
+                store.terms = None;
                 let StoreProgress { damaged, obsolete, places, .. } = store.progress;
                 store.progress =
                     StoreProgress { store_id: *store_id, damaged, obsolete, places, ..StoreProgress::default() };
@@ -153,18 +160,21 @@ impl Schedule {
         }
         let is_next = |(_, store): &(u32, &Store)| !self.is_done(store) && store.not_before_ms <= now.ms;
         let order = |(partition, store): &(u32, &Store)| {
-            let is_begun = store.progress.cursor != ScrubCursor::default();
+            let is_begun = store.progress.cursor != ScrubCursor::default() || store.terms.is_some();
             (!is_begun, store.progress.last_full_secs, *partition)
         };
         let Some((partition, store)) = self.open_stores().filter(is_next).min_by_key(order) else {
             return Next::Wait;
         };
-        Next::Read { partition, cursor: store.progress.cursor, bytes_max: step_bytes(self.rate(now)) }
+        match &store.terms {
+            Some(cursor) => Next::CheckTerms { partition, cursor: cursor.clone() },
+            None => Next::Read { partition, cursor: store.progress.cursor, bytes_max: step_bytes(self.rate(now)) },
+        }
     }
 
-    /// A step that began at `from` has been done. Returns whether it has ended the round.
-    pub(super) fn stepped(&mut self, now: Moment, partition: u32, from: &ScrubCursor, step: &ScrubStep) -> bool {
-        let (rate, round, was_over) = (self.rate(now), self.round, self.is_round_over());
+    /// A step that began at `from` has been done.
+    pub(super) fn stepped(&mut self, now: Moment, partition: u32, from: &ScrubCursor, step: &ScrubStep) {
+        let rate = self.rate(now);
         if let Some(store) = self.stores.get_mut(&partition) {
             store.failures = 0;
             let progress = &mut store.progress;
@@ -172,22 +182,43 @@ impl Schedule {
             progress.obsolete += step.found.obsolete;
             progress.places += step.found.places_count;
             // If another round has begun meanwhile, the step was none of it.
-            if progress.cursor == *from {
+            if progress.cursor == *from && store.terms.is_none() {
                 progress.bytes_read += step.bytes_read;
                 progress.cursor = step.next;
                 if step.is_round_over {
-                    progress.cursor = ScrubCursor::default();
-                    (progress.done_round, progress.last_full_secs) = (round, Some(now.unix_secs));
+                    progress.last_full_secs = Some(now.unix_secs);
+                    store.terms = Some(TermCursor::default());
                 }
             }
         }
-        let earliest = self.not_before_ms.max(now.ms.saturating_sub(BEHIND_MS_MAX));
-        self.not_before_ms = earliest.saturating_add(duration_ms(step.bytes_read, rate));
+        self.pass(now, step.bytes_read, rate);
         if step.unread_blocks > 0 {
             let pause = step.unread_blocks.saturating_mul(UNREAD_BLOCK_MS);
             self.not_before_ms = self.not_before_ms.max(now.ms.saturating_add(pause));
         }
+    }
+
+    /// Index entries have been compared from `from` on. Returns whether that has ended the round.
+    pub(super) fn terms_stepped(&mut self, now: Moment, partition: u32, from: &TermCursor, step: &TermStep) -> bool {
+        let (rate, round, was_over) = (self.rate(now), self.round, self.is_round_over());
+        if let Some(store) = self.stores.get_mut(&partition) {
+            store.failures = 0;
+            store.progress.places += step.lacking + step.surplus;
+            if store.terms.as_ref() == Some(from) {
+                store.terms = (!step.is_over).then(|| step.next.clone());
+                if step.is_over {
+                    (store.progress.cursor, store.progress.done_round) = (ScrubCursor::default(), round);
+                }
+            }
+        }
+        self.pass(now, step.cost_bytes, rate);
         !was_over && self.is_round_over()
+    }
+
+    /// So much has been read. The next step waits for as long as that takes at this rate.
+    fn pass(&mut self, now: Moment, bytes: u64, rate: u64) {
+        let earliest = self.not_before_ms.max(now.ms.saturating_sub(BEHIND_MS_MAX));
+        self.not_before_ms = earliest.saturating_add(duration_ms(bytes, rate));
     }
 
     /// A step could not be done. The others go on. Returns whether the step before it was done.
@@ -271,6 +302,7 @@ impl Schedule {
         self.round += 1;
         self.began_secs = now.unix_secs;
         for store in self.stores.values_mut() {
+            store.terms = None;
             (store.progress.cursor, store.progress.bytes_read) = (ScrubCursor::default(), 0);
         }
     }

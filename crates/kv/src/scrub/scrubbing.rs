@@ -6,10 +6,10 @@ use super::schedule::{Moment, Next, SavedSchedule, Schedule};
 use super::state_file::StateFile;
 use super::stores::ScrubbedStores;
 use crate::config::{KvConfig, ScrubConfig};
-use ombak_runtime::{Runtime, give_way, pause_if_due};
+use ombak_runtime::{Runtime, pause_if_due};
 use ombak_stats::{Feature, Figure, Number, Sum};
 use ombak_storage::scrub::{DamagedPlace, DamagedVersion};
-use ombak_storage::{ScrubFound, ScrubLimits, StorageError};
+use ombak_storage::{ScrubCursor, ScrubFound, ScrubLimits, StorageError, TermCursor, TermStep};
 use ombak_types::ShownKey;
 use parking_lot::Mutex;
 use std::fmt;
@@ -22,6 +22,9 @@ use tracing::{debug, error, info, warn};
 const STEP_MAX: Duration = Duration::from_millis(20);
 /// How long the steps of one call of [`Scrubbing::work`] take together.
 const WORK_MAX: Duration = Duration::from_millis(90);
+/// How many keys or index entries one step compares. With [`pause_if_due`] after each step, that is
+/// as short as a step that reads.
+const TERMS_PER_STEP: usize = 32;
 /// How often the list of stores and their sizes is renewed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// How often the state is saved while stores are read. After a crash that much is read again.
@@ -35,6 +38,7 @@ struct Counts {
     damaged: Sum,
     obsolete: Sum,
     places: Sum,
+    index_entries: Sum,
 }
 
 /// When the thread last did what it does now and then.
@@ -98,7 +102,8 @@ impl Scrubbing {
             let next = self.schedule.lock().next(self.moment());
             match next {
                 Next::Wait => break,
-                Next::Read { .. } => self.step(next),
+                Next::Read { partition, cursor, bytes_max } => self.read(partition, &cursor, bytes_max),
+                Next::CheckTerms { partition, cursor } => self.check_terms(partition, &cursor),
             }
         }
         let is_due = {
@@ -195,7 +200,7 @@ impl Scrubbing {
         let is_look_due = {
             let mut times = self.times.lock();
             if !std::mem::replace(&mut times.gives_way, true) {
-                give_way();
+                self.runtime.give_way();
             }
             times.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK_INTERVAL)
         };
@@ -210,34 +215,58 @@ impl Scrubbing {
         self.schedule.lock().set_stores(&stores);
     }
 
-    fn step(&self, next: Next) {
-        let Next::Read { partition, cursor, bytes_max } = next else { return };
+    fn read(&self, partition: u32, cursor: &ScrubCursor, bytes_max: u64) {
         let limits = ScrubLimits { bytes_max, time_max: STEP_MAX, give_way: &pause_if_due };
-        let stepped = self.stores.step(partition, &cursor, limits);
-        let (now, mut schedule) = (self.moment(), self.schedule.lock());
+        let stepped = self.stores.step(partition, cursor, limits);
+        let Some(step) = self.done(partition, stepped) else { return };
+        self.schedule.lock().stepped(self.moment(), partition, cursor, &step);
+        self.times.lock().is_changed = true;
+        self.counts.bytes.add(step.bytes_read);
+        self.note(partition, &step.found);
+    }
+
+    /// The last part of a store in a round.
+    fn check_terms(&self, partition: u32, cursor: &TermCursor) {
+        let stepped = self.stores.check_terms(partition, cursor, TERMS_PER_STEP);
+        pause_if_due();
+        let Some(step) = self.done(partition, stepped) else { return };
+        let is_round_over = self.schedule.lock().terms_stepped(self.moment(), partition, cursor, &step);
+        self.times.lock().is_changed = true;
+        self.note_terms(partition, &step);
+        if is_round_over {
+            self.counts.rounds.add(1);
+            info!("scrubbing has read everything on this node");
+            self.save();
+        }
+    }
+
+    /// The result of a step; none if it could not be done.
+    fn done<T>(&self, partition: u32, stepped: Option<Result<T, StorageError>>) -> Option<T> {
         match stepped {
-            None | Some(Err(StorageError::Closed)) => schedule.closed(partition),
+            None | Some(Err(StorageError::Closed)) => self.schedule.lock().closed(partition),
             Some(Err(why)) => {
-                let is_first = schedule.failed(now, partition);
-                drop(schedule);
-                if is_first {
+                let is_first = self.schedule.lock().failed(self.moment(), partition);
+                // A store that is handed over takes no writes for a while.
+                if is_first && !matches!(why, StorageError::ClosedToWrites) {
                     warn!(partition, error = %why, "a step of scrubbing has failed; it is tried again every minute");
                 } else {
                     debug!(partition, error = %why, "a step of scrubbing has failed again");
                 }
             }
-            Some(Ok(step)) => {
-                let is_round_over = schedule.stepped(now, partition, &cursor, &step);
-                drop(schedule);
-                self.times.lock().is_changed = true;
-                self.counts.bytes.add(step.bytes_read);
-                self.note(partition, &step.found);
-                if is_round_over {
-                    self.counts.rounds.add(1);
-                    info!("scrubbing has read everything on this node");
-                    self.save();
-                }
-            }
+            Some(Ok(step)) => return Some(step),
+        }
+        None
+    }
+
+    /// Counts and logs index entries that were mended.
+    fn note_terms(&self, partition: u32, step: &TermStep) {
+        let (added, removed) = (step.lacking, step.surplus);
+        if added + removed == 0 {
+            return;
+        }
+        self.counts.index_entries.add(added + removed);
+        if self.log_limit.lock().take(self.runtime.now(), 1) > 0 {
+            warn!(partition, added, removed, "index entries did not fit their objects; they were mended");
         }
     }
 
@@ -289,6 +318,7 @@ impl Feature for Scrubbing {
             damaged("damaged_versions", "version", &counts.damaged),
             damaged("damaged_obsolete", "obsolete", &counts.obsolete),
             damaged("damaged_places", "place", &counts.places),
+            damaged("damaged_index_entries", "index_entry", &counts.index_entries),
         ];
         let of_keys =
             |name: &str, metric, help, number| Figure { name: name.into(), metric, label: None, help, number };

@@ -1,7 +1,7 @@
 //! What scrubbing needs of the node around it.
 
 use crate::partition::PartitionTable;
-use ombak_storage::{ScrubCursor, ScrubLimits, ScrubStep, StorageError};
+use ombak_storage::{ScrubCursor, ScrubLimits, ScrubStep, StorageError, TermCursor, TermStep};
 
 /// A store that is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,15 @@ pub(crate) trait ScrubbedStores: Send + Sync {
         limits: ScrubLimits<'_>,
     ) -> Option<Result<ScrubStep, StorageError>>;
 
+    /// Compares some index entries of a store with its objects, and mends what differs. None if it
+    /// is not open. Blocks.
+    fn check_terms(
+        &self,
+        partition: u32,
+        cursor: &TermCursor,
+        count_max: usize,
+    ) -> Option<Result<TermStep, StorageError>>;
+
     /// What of a partition cannot be read.
     fn unreadable(&self, partition: u32) -> UnreadableCounts;
 
@@ -61,6 +70,15 @@ impl ScrubbedStores for PartitionTable {
         limits: ScrubLimits<'_>,
     ) -> Option<Result<ScrubStep, StorageError>> {
         Some(self.get(partition)?.store().scrub_step(cursor, limits))
+    }
+
+    fn check_terms(
+        &self,
+        partition: u32,
+        cursor: &TermCursor,
+        count_max: usize,
+    ) -> Option<Result<TermStep, StorageError>> {
+        Some(self.get(partition)?.store().check_terms(cursor, count_max))
     }
 
     fn unreadable(&self, partition: u32) -> UnreadableCounts {

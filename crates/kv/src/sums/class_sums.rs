@@ -10,7 +10,7 @@ use super::slots::{AtomicSums, Slots};
 use crate::replica::{RangeSum, SUMMARY_RANGES_MAX, range_of};
 use ombak_storage::IndexedVersion;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The epoch of sums of an earlier run, as long as the class map is not the one of that run.
 const NO_EPOCH: u64 = u64::MAX;
@@ -23,6 +23,8 @@ pub(super) struct ClassSums {
     all: AtomicSums,
     expiring: OnceLock<Expiring>,
     pub(super) behind: Behind,
+    /// Whether the last walk of this run has shown that the sums are right.
+    is_checked: AtomicBool,
 }
 
 /// What expires, once anything does.
@@ -35,7 +37,8 @@ impl ClassSums {
     /// Sums that have counted nothing yet, so they are behind everywhere.
     pub(super) fn new(n: u32, epoch: u64) -> Self {
         let (all, expiring) = (AtomicSums::new(RANGES), OnceLock::new());
-        Self { n, epoch: AtomicU64::new(epoch), all, expiring, behind: Behind::everywhere() }
+        let (behind, is_checked) = (Behind::everywhere(), AtomicBool::new(false));
+        Self { n, epoch: AtomicU64::new(epoch), all, expiring, behind, is_checked }
     }
 
     /// Sums of an earlier run. They count from the moment at which the class map is known to be the
@@ -53,6 +56,17 @@ impl ClassSums {
     /// Whether these are sums of an earlier run whose class map is not known to be in force.
     pub(super) fn is_of_earlier_run(&self) -> bool {
         self.epoch() == NO_EPOCH
+    }
+
+    /// Whether the last walk of this run has shown that the sums are right. Those of an earlier run
+    /// wait for their first walk.
+    pub(super) fn is_checked(&self) -> bool {
+        self.is_checked.load(Ordering::SeqCst)
+    }
+
+    /// A walk has shown that the sums are right, or that they are not.
+    pub(super) fn set_checked(&self, is_checked: bool) {
+        self.is_checked.store(is_checked, Ordering::SeqCst);
     }
 
     /// The class map is the one of the earlier run.

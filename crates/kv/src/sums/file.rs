@@ -6,7 +6,7 @@ use super::saved::Saved;
 use crate::buckets::BucketRegistry;
 use ombak_storage::fs::{FileSystem, read_file, replace_file};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::warn;
 
@@ -25,6 +25,21 @@ pub(crate) struct SumsSetup {
     pub(crate) data_dir: PathBuf,
     /// A print of the rules by which buckets are on backends.
     pub(crate) choice_print: u64,
+    /// Whether sums that are wrong for no known reason do not end the process.
+    pub(crate) tolerates_differences: bool,
+}
+
+/// Removes the saved sums of a stopped node, because its stores were changed without it. A file
+/// that is not there is none. Blocks.
+pub fn remove_saved_sums(fs: &dyn FileSystem, data_dir: &Path, partition: u32) -> io::Result<()> {
+    match fs.remove_file(&path_of(data_dir, partition)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn path_of(data_dir: &Path, partition: u32) -> PathBuf {
+    data_dir.join(DIR).join(format!("{partition}.sums"))
 }
 
 /// The file of one partition. It exists only between two runs: a start takes it away. A file that a
@@ -40,7 +55,7 @@ pub(super) struct SumsFile {
 impl SumsFile {
     pub(super) fn new(setup: &SumsSetup, partition: u32) -> Self {
         let dir = setup.data_dir.join(DIR);
-        let path = dir.join(format!("{partition}.sums"));
+        let path = path_of(&setup.data_dir, partition);
         Self { fs: setup.fs.clone(), dir, path, partition, choice_print: setup.choice_print }
     }
 

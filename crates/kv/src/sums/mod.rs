@@ -29,7 +29,9 @@
 //!   set aside. `f` does not depend on a clock.
 //! * Sums that are known to be behind are never answered.
 //! * A cut has each write up to its seq, and no part of a later one.
-//! * Sums from an earlier run are taken only if nothing can have changed since they were saved.
+//! * Sums from an earlier run are taken only if no write can have come since they were saved. They
+//!   are marked until a walk of this run has compared them with the index.
+//! * Sums are never corrected silently: the difference is noted first, and by the caller.
 
 mod behind;
 mod class_sums;
@@ -45,6 +47,7 @@ mod state;
 mod walk;
 
 pub(crate) use file::SumsSetup;
+pub use file::remove_saved_sums;
 pub use mix::mix;
 pub(crate) use partition_sums::PartitionSums;
 pub use plain::{SLOT_SECS, Sums, slot_of};

@@ -8,7 +8,8 @@ use super::run::StoreRun;
 use super::saved::Saved;
 use super::state::SumsState;
 use super::walk::{SumsWalk, Turn};
-use crate::buckets::BucketRegistry;
+use crate::buckets::{BucketRegistry, Snapshot as Buckets};
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::routing::class_of_key;
 use arc_swap::{ArcSwap, Guard};
 use ombak_storage::{Backend, DropObserver, IndexedVersion, Previous, Snapshot, StorageError, key_hash};
@@ -16,6 +17,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracing::{error, warn};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The sums of a partition. A class is counted from its first walk on.
 pub(crate) struct PartitionSums {
@@ -24,7 +26,7 @@ pub(crate) struct PartitionSums {
     file: SumsFile,
     /// Changed with `awaited` held.
     classes: ArcSwap<Vec<Arc<ClassSums>>>,
-    /// The print of the class map of the earlier run whose sums wait for it.
+    /// The print of the class maps of the earlier run whose sums wait for them.
     awaited: Mutex<Option<u64>>,
     is_awaiting: AtomicBool,
     /// Versions up to this seq are set aside, and not in the sums.
@@ -32,8 +34,8 @@ pub(crate) struct PartitionSums {
     unlocked: UnlockedChanges,
     /// How many ranges and slots were wrong for no known reason.
     differences: AtomicU64,
-    /// Whether wrong sums do not end the process. In a test they do.
-    tolerates: AtomicBool,
+    /// Whether wrong sums do not end the process. In most tests they do.
+    tolerates: bool,
 }
 
 impl PartitionSums {
@@ -50,14 +52,16 @@ impl PartitionSums {
             set_aside_to: AtomicU64::new(0),
             unlocked: UnlockedChanges::default(),
             differences: AtomicU64::new(0),
-            tolerates: AtomicBool::new(!cfg!(debug_assertions)),
+            tolerates: setup.tolerates_differences,
         });
         if !store.observe_drops(sums.clone()) {
             error!(partition, "what the store removes by itself is told to another observer: no sums are kept");
             return None;
         }
         // What a store has removed by itself may be back, and may expire at another time.
-        let usable = |saved: &Saved| !store.removes_by_itself() && saved.run.is_left_in(store);
+        let usable = |saved: &Saved| {
+            !store.removes_by_itself() && saved.run.is_left_in(store) && !is_broken(BrokenRule::SumsAreCheckedAtOpening)
+        };
         if let Some(saved) = sums.file.take().filter(usable) {
             let classes = saved.classes.iter().map(|(n, sums)| Arc::new(ClassSums::of_earlier_run(*n, sums)));
             sums.classes.store(Arc::new(classes.collect()));
@@ -75,13 +79,16 @@ impl PartitionSums {
             return;
         }
         self.settle(false);
-        let class_print = self.buckets.snapshot().class_map().print;
-        let exact = |class: &Arc<ClassSums>| class.behind.count() == 0 && self.is_current(class);
-        let listed = self.classes.load();
+        // One state of the registry for all of it: a print of a later one would name sums that are
+        // not of its classes, and the next start would take them for those of a damaged store.
+        let (buckets, listed) = (self.buckets.snapshot(), self.classes.load());
+        let exact =
+            |class: &Arc<ClassSums>| class.behind.count() == 0 && class.epoch() == buckets.class_map(class.n).epoch;
         let classes: Vec<_> = listed.iter().filter(|class| exact(class)).map(|class| (class.n, class.read())).collect();
         if classes.is_empty() {
             return;
         }
+        let class_print = print_of(&buckets, classes.iter().map(|(n, _)| *n));
         if let Err(error) = self.file.save(class_print, run, classes) {
             warn!(partition = self.partition, %error, "the sums are not saved: the next start makes them anew");
         }
@@ -131,23 +138,30 @@ impl PartitionSums {
         }
     }
 
-    /// The sums of a class. None if they are not exact, or if the store removes something by itself
-    /// at this moment. The caller makes sure that nobody holds a key's lock.
-    pub(crate) fn read(&self, n: u32) -> Option<Sums> {
+    /// The sums of a class, and whether a walk of this run has shown that they are right. None if
+    /// they are not exact, or if the store removes something by itself at this moment. The caller
+    /// makes sure that nobody holds a key's lock.
+    pub(crate) fn read(&self, n: u32) -> Option<(Sums, bool)> {
         self.settle(false);
         let quiet = self.unlocked.quiet()?;
         let class = self.current(n).filter(|class| class.behind.count() == 0)?;
-        let sums = class.read();
-        (self.unlocked.is_still(quiet) && self.is_current(&class)).then_some(sums)
+        let read = (class.read(), class.is_checked());
+        (self.unlocked.is_still(quiet) && self.is_current(&class)).then_some(read)
+    }
+
+    /// Whether a walk of this run has shown that the sums of a class are right.
+    pub(crate) fn is_checked(&self, n: u32) -> bool {
+        self.current(n).is_some_and(|class| class.is_checked())
     }
 
     /// Begins a walk over a class: it makes the sums exact that are behind, and checks the others.
     /// None if a walk over the class is under way, or if the store removes something by itself at
     /// this moment. The caller makes sure that nobody holds a key's lock until this returns: then
-    /// the snapshot has exactly what is counted.
+    /// the snapshot has exactly what is counted. `last_seq` is where the store is at this moment.
     pub(crate) fn begin_walk(
         self: &Arc<Self>,
         n: u32,
+        last_seq: u64,
         snapshot: impl FnOnce() -> Result<Box<dyn Snapshot>, StorageError>,
     ) -> Result<Option<SumsWalk>, StorageError> {
         self.settle(false);
@@ -155,10 +169,12 @@ impl PartitionSums {
         // this moment, and before the snapshot is there, may be on either side of the snapshot.
         let Some(quiet) = self.unlocked.quiet() else { return Ok(None) };
         let buckets = Guard::into_inner(self.buckets.snapshot());
+        let class = self.class(n, &buckets);
+        // Read after the class is listed: whoever sets aside anything else later takes the class
+        // from the list, and the walk is in vain.
         let since_seq = self.set_aside_to.load(Ordering::SeqCst);
-        let class = self.class(n, buckets.class_map().epoch);
         let Some(turn) = Turn::take(class) else { return Ok(None) };
-        let walk = SumsWalk::new(self.clone(), turn, buckets, since_seq, snapshot()?);
+        let walk = SumsWalk::new(self.clone(), turn, buckets, (since_seq, last_seq), snapshot()?);
         Ok(self.unlocked.is_still(quiet).then_some(walk))
     }
 
@@ -167,18 +183,18 @@ impl PartitionSums {
         self.differences.load(Ordering::Relaxed)
     }
 
-    /// A walk has found sums to be wrong, and has corrected them.
+    /// A walk has found sums to be wrong that were not known to be behind.
     pub(super) fn note_differences(&self, n: u32, differences: u32) {
         self.differences.fetch_add(u64::from(differences), Ordering::Relaxed);
-        let what = "sums of a class were not those of its store; they are corrected";
+        let what = "the sums of a class are not those of its store: it has lost or gained something without a write";
         error!(partition = self.partition, n, differences, "{what}");
-        assert!(self.tolerates.load(Ordering::Relaxed), "partition {}: {what}", self.partition);
+        assert!(self.tolerates, "partition {}: {what}", self.partition);
     }
 
     /// Whether these are the sums of their class by the class map of now.
     pub(super) fn is_current(&self, class: &Arc<ClassSums>) -> bool {
         let is_listed = self.classes.load().iter().any(|listed| Arc::ptr_eq(listed, class));
-        is_listed && class.epoch() == self.buckets.snapshot().class_map().epoch
+        is_listed && class.epoch() == self.buckets.snapshot().class_map(class.n).epoch
     }
 
     fn current(&self, n: u32) -> Option<Arc<ClassSums>> {
@@ -186,8 +202,10 @@ impl PartitionSums {
         class.filter(|class| self.is_current(class))
     }
 
-    /// The sums of a class by the class map of this epoch. New ones are counted from now on.
-    fn class(&self, n: u32, epoch: u64) -> Arc<ClassSums> {
+    /// The sums of a class by its class map in this state of the registry. New ones are counted
+    /// from now on.
+    fn class(&self, n: u32, buckets: &Buckets) -> Arc<ClassSums> {
+        let epoch = buckets.class_map(n).epoch;
         let _listing = self.awaited.lock();
         let classes = self.classes.load_full();
         if let Some(class) = classes.iter().find(|class| class.n == n && class.epoch() == epoch) {
@@ -195,7 +213,8 @@ impl PartitionSums {
         }
         let class = Arc::new(ClassSums::new(n, epoch));
         // Sums of an earlier epoch are never exact again.
-        let stays = |other: &&Arc<ClassSums>| other.is_of_earlier_run() || other.epoch() == epoch;
+        let stays =
+            |other: &&Arc<ClassSums>| other.is_of_earlier_run() || other.epoch() == buckets.class_map(other.n).epoch;
         let others = classes.iter().filter(|other| other.n != n).filter(stays).cloned();
         self.classes.store(Arc::new(others.chain([class.clone()]).collect()));
         class
@@ -210,12 +229,12 @@ impl PartitionSums {
         }
         let mut awaited = self.awaited.lock();
         let Some(print) = *awaited else { return };
-        let now = self.buckets.snapshot().class_map();
-        let is_of_earlier_run = |class: &&Arc<ClassSums>| class.is_of_earlier_run();
-        if now.print == print {
-            self.classes.load().iter().filter(is_of_earlier_run).for_each(|class| class.belongs_to(now.epoch));
+        let (now, listed) = (self.buckets.snapshot(), self.classes.load());
+        let of_earlier_run = || listed.iter().filter(|class| class.is_of_earlier_run());
+        if print_of(&now, of_earlier_run().map(|class| class.n)) == print {
+            of_earlier_run().for_each(|class| class.belongs_to(now.class_map(class.n).epoch));
         } else if is_changing {
-            let kept = self.classes.load().iter().filter(|class| !class.is_of_earlier_run()).cloned().collect();
+            let kept = listed.iter().filter(|class| !class.is_of_earlier_run()).cloned().collect();
             self.classes.store(Arc::new(kept));
         } else {
             return;
@@ -224,17 +243,21 @@ impl PartitionSums {
         self.is_awaiting.store(false, Ordering::Release);
     }
 
-    #[cfg(test)]
-    pub(crate) fn tolerate_differences(&self) {
-        self.tolerates.store(true, Ordering::Relaxed);
-    }
-
     /// Makes the sum of the range of a key wrong.
     #[cfg(test)]
     pub(crate) fn damage(&self, n: u32, key: &[u8]) {
         let version = IndexedVersion { digest: 77, seq: 1, expires_secs: 0 };
         self.current(n).unwrap().change(key_hash(key), None, Some(version));
     }
+}
+
+/// One number for the class maps of these n, which ascend or not.
+fn print_of(buckets: &Buckets, ns: impl Iterator<Item = u32>) -> u64 {
+    let of_n = |n: u32| {
+        let print = buckets.class_map(n).print;
+        xxh3_64(&[&n.to_le_bytes()[..], &print.to_le_bytes()[..]].concat())
+    };
+    ns.map(of_n).fold(0, u64::wrapping_add)
 }
 
 impl DropObserver for PartitionSums {

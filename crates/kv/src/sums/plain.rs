@@ -67,7 +67,13 @@ impl Sums {
     /// removed a part of its versions already.
     pub fn slots_after(&self, now_secs: u64) -> impl Iterator<Item = (u32, RangeSum)> + '_ {
         let now = u32::try_from(now_secs >> SLOT_SHIFT).unwrap_or(u32::MAX);
-        self.slots.range(now.saturating_add(1)..).map(|(slot, sum)| (*slot, *sum))
+        self.slots_from(now.saturating_add(1))
+    }
+
+    /// The sums of the versions that expire in this slot or a later one, by slot. A slot without
+    /// versions is left out.
+    pub fn slots_from(&self, first_slot: u32) -> impl Iterator<Item = (u32, RangeSum)> + '_ {
+        self.slots.range(first_slot..).map(|(slot, sum)| (*slot, *sum))
     }
 
     /// The sum of all versions.

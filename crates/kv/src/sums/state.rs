@@ -20,6 +20,10 @@ pub struct ClassCut {
     pub seq: u64,
     /// The sums.
     pub sums: Sums,
+    /// Whether the last walk of this run has shown that the sums are right. Those that an earlier
+    /// run has saved are not answered to other nodes before that: a record that was lost meanwhile
+    /// would look as if it were there.
+    pub is_checked: bool,
     /// Whether the store removes versions by itself, by its configuration. Then it may hold expired
     /// versions that it is about to remove, and replicas need not agree on the slots of versions.
     /// Such sums show that two replicas are equal. That they are not shows nothing.

@@ -1,4 +1,9 @@
 //! A fold over a class that makes its sums exact, or shows that they are.
+//!
+//! A difference that nobody can explain means that the store has lost or gained something without a
+//! write. The sums are the only evidence of it, so they stay as they are until whoever drives the
+//! walk has noted the loss durably, and calls [`SumsWalk::accept`]. Until then they are not
+//! answered, and an orderly stop saves them as they are: the next start finds the difference again.
 
 use super::behind::RangeSet;
 use super::class_sums::{ClassSums, missing_slots};
@@ -50,6 +55,8 @@ pub struct SumsWalk {
     buckets: Arc<Buckets>,
     /// Only versions with a larger seq are counted.
     since_seq: u64,
+    /// The place of the store at the moment of the snapshot.
+    last_seq: u64,
     snapshot: Box<dyn Snapshot>,
     /// The sums at the moment of the snapshot.
     expected: Sums,
@@ -74,8 +81,12 @@ pub struct WalkEnd {
     pub is_current: bool,
     /// How many versions the class had at the moment of the walk.
     pub versions: u64,
-    /// How many ranges and slots were wrong although they counted as exact. They are corrected.
+    /// How many ranges and slots are wrong although they counted as exact. They stay so until
+    /// [`SumsWalk::accept`].
     pub differences: u32,
+    /// The place of the store at the moment of the walk: what was lost or has come back without a
+    /// write has a seq up to this one.
+    pub seq: u64,
 }
 
 impl SumsWalk {
@@ -84,11 +95,11 @@ impl SumsWalk {
         sums: Arc<PartitionSums>,
         turn: Turn,
         buckets: Arc<Buckets>,
-        since_seq: u64,
+        (since_seq, last_seq): (u64, u64),
         snapshot: Box<dyn Snapshot>,
     ) -> Self {
         let expected = turn.class.read();
-        Self { sums, turn, buckets, since_seq, snapshot, expected, found: Sums::default(), end: None }
+        Self { sums, turn, buckets, since_seq, last_seq, snapshot, expected, found: Sums::default(), end: None }
     }
 
     /// Visits at most this many versions of the partition, at least one. Blocks. The caller pauses
@@ -117,17 +128,35 @@ impl SumsWalk {
     fn end_walk(&mut self) -> WalkEnd {
         let class = self.turn.class.clone();
         let versions = self.found.total().versions;
-        if !self.sums.is_current(&class) {
+        let end = WalkEnd { is_current: self.sums.is_current(&class), versions, differences: 0, seq: self.last_seq };
+        if !end.is_current {
             self.turn.end(false);
-            return WalkEnd { is_current: false, versions, differences: 0 };
+            return end;
         }
         let differences = self.unexplained();
-        class.correct(&self.found, &self.expected);
-        self.turn.end(true);
         if differences > 0 {
+            class.set_checked(false);
             self.sums.note_differences(class.n, differences);
+        } else {
+            self.correct();
         }
-        WalkEnd { is_current: true, versions, differences }
+        WalkEnd { differences, ..end }
+    }
+
+    /// Takes over what the walk has found in the place of wrong sums. The caller has noted durably
+    /// that the store lost or gained something. Does nothing if the walk has not ended, found
+    /// nothing wrong, or was in vain.
+    pub fn accept(&mut self) {
+        if self.end.is_some_and(|end| end.differences > 0) && !self.turn.is_over {
+            self.correct();
+        }
+    }
+
+    fn correct(&mut self) {
+        let class = &self.turn.class;
+        class.correct(&self.found, &self.expected);
+        class.set_checked(true);
+        self.turn.end(true);
     }
 
     /// How many sums are wrong that were not known to be behind. Where a range is behind, any slot

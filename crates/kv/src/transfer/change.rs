@@ -32,6 +32,7 @@ impl Transfers {
         self.foreign.begin_placement(&changed, here);
         let is_alone = placement.nodes().iter().eq([&here]);
         self.set_aside.apply(partitions, is_alone);
+        self.doubt.apply(is_alone);
     }
 
     /// Ends [`Self::set_placement`]: the placement is in force.
@@ -88,11 +89,13 @@ impl Transfers {
             return;
         }
         for (partition, span) in unprepared(adopted.as_ref(), placement, here, ns) {
+            self.fullness.draw_anew(partition, &*self.runtime, |n| span.includes(n));
             self.classes.set_new(partition, span, ns);
         }
         if self.in_force.lock().is_none() {
             self.owe_what_was_foreign_before_the_start(adopted.as_ref(), placement, here, ns);
         }
+        self.draw_for_joining(adopted.as_ref(), placement, here);
         if let Some(before) = adopted.as_ref().filter(|before| before.size() == placement.size()) {
             let begins = placement
                 .homes()
@@ -101,6 +104,20 @@ impl Transfers {
             self.owe_what_is_unproved(before, placement, here, ns);
         }
         *adopted = Some(placement.clone());
+    }
+
+    /// Draws other tokens for the classes that this node is to get. It may have been a primary of
+    /// them before, and what it handed back in between was not removed (docs/design/anti-entropy.md
+    /// §9).
+    fn draw_for_joining(&self, before: Option<&Placement>, after: &Placement, here: NodeId) {
+        let before = before.filter(|before| before.size() == after.size());
+        let is_same = |home: &HomePlacement<'_>| {
+            before.is_some_and(|before| before.home(home.home()).version() == home.version())
+        };
+        for home in after.homes().filter(|home| !is_same(home)) {
+            let joining = joining(&home, here);
+            self.fullness.draw_anew(home.home(), &*self.runtime, |n| joining.includes(n));
+        }
     }
 
     /// Owes everything that this node holds of a class to the other ones of these nodes.

@@ -7,13 +7,13 @@
 use super::Transfers;
 use super::classes::{FillReason, KnownStore};
 use super::roles::is_of_one_ring;
-use super::state_file::{ReplicaState, SavedPartition, StateFile};
+use super::state_file::{ReplicaState, SavedPartition, SavedToken, StateFile};
 use crate::open_error::OpenError;
 use crate::partition::{Partition, PartitionTable};
 use crate::replica::ClassId;
 use ombak_ring::placement::Placement;
 use ombak_types::NodeId;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ struct State {
     saved_changes: Option<(u64, u64)>,
     /// The number of unreadable places of each store that were accounted for.
     lost_ranges: BTreeMap<u32, u64>,
+    /// Whether there are losses that no file has yet.
+    has_unsaved_losses: bool,
     /// Partitions whose stores may have appended, after these seqs, what no mark shows.
     unclean: BTreeMap<u32, u64>,
 }
@@ -51,11 +53,39 @@ struct State {
 pub(crate) struct Checkpoint {
     file: StateFile,
     state: Mutex<State>,
+    /// Held while a file is made and written, so that no earlier state comes after a later one.
+    writing: Mutex<()>,
+}
+
+/// What is in doubt of a partition that was last saved by a version of this program without doubt
+/// and tokens, while the partition was filling because of damage or a backup. `last`: the last
+/// append of its store.
+fn doubt_of_earlier_version(known: &SavedPartition, last: u64) -> u64 {
+    match known.filling.as_ref().map(|filling| filling.reason).filter(|_| known.tokens.is_empty()) {
+        Some(FillReason::Unreadable) => last,
+        Some(FillReason::Restored) => known.set_aside_to.min(last),
+        _ => 0,
+    }
+}
+
+/// Takes what the stores have lost so far as known. The node has been alone, so nobody has what it
+/// lost, and nobody can say that it holds something that was removed.
+fn account_for_losses(partitions: &PartitionTable, state: &mut State) {
+    for partition in partitions.all_open() {
+        state.lost_ranges.insert(partition.number(), partition.store().status().lost_ranges);
+    }
 }
 
 impl Checkpoint {
     pub(crate) fn new(file: StateFile) -> Self {
-        Self { file, state: Mutex::default() }
+        Self { file, state: Mutex::default(), writing: Mutex::default() }
+    }
+}
+
+impl Checkpoint {
+    /// While this is held, no file is made: what is changed meanwhile gets into one file together.
+    pub(super) fn hold_files(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock()
     }
 }
 
@@ -85,16 +115,20 @@ impl Transfers {
         let has_losses = losses.iter().any(Option::is_some);
         for ((known, partition), loss) in known.into_iter().zip(losses) {
             let last = partition.store().last_seq();
+            self.fullness.restore(known.number, &known.tokens.iter().map(|saved| (saved.n, saved.token)).collect());
+            // The seqs of another store say nothing.
+            let is_same = !matches!(loss, Some(FillReason::NewStore | FillReason::Restored));
+            let doubt_to = known.doubt_to.max(doubt_of_earlier_version(&known, last));
+            self.doubt.restore(known.number, if is_same { doubt_to } else { 0 });
             self.classes.restore(known.number, known.filling);
             state.lost_ranges.insert(known.number, partition.store().status().lost_ranges);
             if let Some(reason) = loss {
                 warn!(partition = known.number, ?reason, "this replica is compared with the others before it is full");
-                self.classes.set_filling(known.number, reason);
+                self.note_loss(known.number, reason, last);
             }
             // A run of an earlier version of this program gives the seqs again that the store lost.
             let set_aside_to = if loss == Some(FillReason::Restored) { last } else { known.set_aside_to.min(last) };
             self.set_aside.up_to(&partition, set_aside_to);
-            let is_same = !matches!(loss, Some(FillReason::NewStore | FillReason::Restored));
             let checkpoint = if is_same { known.checkpoint_seq.min(last) } else { 0 };
             state.saved.insert(known.number, checkpoint);
             if !saved.is_closed && last > checkpoint {
@@ -149,6 +183,11 @@ impl Transfers {
                 }
             }
         };
+        if self.marks.is_save_due(now) {
+            let transfers = self.clone();
+            let save = move || transfers.save_marks();
+            let _ = self.pool.run(save).await;
+        }
         if due {
             let (transfers, partitions) = (self.clone(), partitions.clone());
             // A refused job is tried again in the next round.
@@ -157,8 +196,9 @@ impl Transfers {
     }
 
     fn begin_checkpoint(&self, partitions: &PartitionTable, state: &mut State) {
-        self.note_losses(partitions, state);
-        let changes = (self.owed.changes(), self.classes.changes() + self.set_aside.changes());
+        state.has_unsaved_losses |= self.note_losses(partitions, state);
+        let of_classes = self.classes.changes() + self.fullness.changes();
+        let changes = (self.owed.changes(), of_classes + self.set_aside.changes() + self.doubt.changes());
         let seqs: BTreeMap<u32, u64> = partitions.all_open().map(|p| (p.number(), p.store().last_seq())).collect();
         if seqs == state.saved && state.saved_changes == Some(changes) {
             state.next_at = Some(self.runtime.now() + INTERVAL);
@@ -169,14 +209,35 @@ impl Transfers {
         state.begun = Some(Begun { epoch, seqs, lost_ranges: state.lost_ranges.clone(), changes });
     }
 
-    /// Places that became unreadable since the last look make their partition filling.
-    fn note_losses(&self, partitions: &PartitionTable, state: &mut State) {
+    /// Places that became unreadable since the last look make their partition filling. Returns
+    /// whether there were some.
+    fn note_losses(&self, partitions: &PartitionTable, state: &mut State) -> bool {
+        let mut are_new = false;
         for partition in partitions.all_open() {
-            let lost = partition.store().status().lost_ranges;
-            if lost > state.lost_ranges.insert(partition.number(), lost).unwrap_or(0) {
-                self.classes.set_filling(partition.number(), FillReason::Unreadable);
-            }
+            are_new |= self.note_losses_of(&partition, partitions, state);
         }
+        are_new
+    }
+
+    fn note_losses_of(&self, partition: &Partition, partitions: &PartitionTable, state: &mut State) -> bool {
+        let lost = partition.store().status().lost_ranges;
+        let are_new = lost > state.lost_ranges.insert(partition.number(), lost).unwrap_or(0);
+        if are_new {
+            self.note_damage(partitions, partition.number(), None);
+        }
+        are_new
+    }
+
+    /// Notes places of a partition that became unreadable since the last look, durably. Returns
+    /// false if that could not be saved. Blocks.
+    pub(super) fn note_new_losses(&self, partitions: &PartitionTable, partition: &Partition) -> bool {
+        let mut state = self.checkpoint.state.lock();
+        state.has_unsaved_losses |= self.note_losses_of(partition, partitions, &mut state);
+        if state.has_unsaved_losses {
+            state.is_member = true;
+            state.has_unsaved_losses = !self.log_save(partitions, &state.saved, &state.lost_ranges, false);
+        }
+        !state.has_unsaved_losses
     }
 
     /// Saves a checkpoint whose puts have ended. Blocks.
@@ -198,17 +259,30 @@ impl Transfers {
         lost_ranges: &BTreeMap<u32, u64>,
         is_closed: bool,
     ) -> io::Result<()> {
+        let _writing = self.checkpoint.writing.lock();
         let of = |all: &BTreeMap<u32, u64>, number| all.get(&number).copied().unwrap_or(0);
-        let saved = partitions.all_open().map(|partition| SavedPartition {
-            number: partition.number(),
-            store: KnownStore::of(&**partition.store(), of(lost_ranges, partition.number())),
-            checkpoint_seq: of(seqs, partition.number()),
-            set_aside_to: self.set_aside.of(partition.number()),
-            filling: self.classes.filling(partition.number()),
-        });
+        let saved = |partition: Arc<Partition>| {
+            let number = partition.number();
+            let tokens = self.fullness.of(number).into_iter().map(|(n, token)| SavedToken { n, token }).collect();
+            SavedPartition {
+                number,
+                store: KnownStore::of(&**partition.store(), of(lost_ranges, number)),
+                checkpoint_seq: of(seqs, number),
+                set_aside_to: self.set_aside.of(number),
+                filling: self.classes.filling(number),
+                doubt_to: self.doubt.saved(number),
+                tokens,
+            }
+        };
+        let saved: Vec<SavedPartition> = partitions.all_open().map(saved).collect();
         let placement = self.adopted.lock().clone().filter(|placement| !is_of_one_ring(placement));
-        let state = ReplicaState { is_closed, partitions: saved.collect(), owed: self.owed.list(), placement };
-        self.checkpoint.file.save(&state)
+        let state = ReplicaState { is_closed, partitions: saved, owed: self.owed.list(), placement };
+        self.checkpoint.file.save(&state)?;
+        for saved in &state.partitions {
+            let tokens = saved.tokens.iter().map(|saved| (saved.n, saved.token)).collect();
+            self.fullness.note_saved(saved.number, &tokens);
+        }
+        Ok(())
     }
 
     fn log_save(
@@ -225,14 +299,25 @@ impl Transfers {
         saved.is_ok()
     }
 
+    /// Saves marks, and the told seqs that belong to them before.
+    fn save_marks(&self) {
+        if let Err(error) = self.told.save() {
+            error!(%error, "what other nodes have told could not be saved");
+        }
+        if let Err(error) = self.marks.save() {
+            error!(%error, "sync marks could not be saved");
+        }
+    }
+
     /// Saves everything at the end of the process. If a put is still under way, or if an earlier
     /// unclean end was not worked up, the file keeps saying that the end was unclean.
     pub(crate) fn save_at_close(&self, partitions: &PartitionTable) {
+        self.save_marks();
         let mut state = self.checkpoint.state.lock();
         if !state.is_member {
             return;
         }
-        self.note_losses(partitions, &mut state);
+        let _ = self.note_losses(partitions, &mut state);
         let is_complete = self.owed.is_quiet() && state.unclean.is_empty();
         let seqs = match is_complete {
             true => partitions.all_open().map(|p| (p.number(), p.store().last_seq())).collect(),
@@ -254,6 +339,7 @@ impl Transfers {
         if state.is_member {
             return true;
         }
+        account_for_losses(partitions, &mut state);
         let saved = self.log_save(partitions, &state.saved, &state.lost_ranges, false);
         state.is_member = saved;
         saved
@@ -267,10 +353,14 @@ impl Transfers {
             let had_data = self.set_aside.seq_at_start(partition.number()) > 0;
             let is_of_unknown_age = reason == FillReason::Restored || reason == FillReason::NewStore && had_data;
             let reason = if is_of_unknown_age { FillReason::Restored } else { reason };
-            self.classes.set_filling(partition.number(), reason);
             if is_of_unknown_age {
                 self.set_aside.what_was_there_at_the_start(&partition);
             }
+            let up_to = match reason {
+                FillReason::Unreadable => partition.store().last_seq(),
+                _ => self.set_aside.of(partition.number()),
+            };
+            self.note_loss(partition.number(), reason, up_to);
         }
         self.save_filling(partitions)
     }
@@ -278,15 +368,19 @@ impl Transfers {
     /// Makes the classes of a partition filling, durably. Returns false if that could not be saved.
     /// Blocks.
     pub fn set_filling(&self, partitions: &PartitionTable, partition: u32, reason: FillReason) -> bool {
-        self.classes.set_filling(partition, reason);
+        let last = partitions.get(partition).map_or(0, |partition| partition.store().last_seq());
+        self.note_loss(partition, reason, last);
         self.save_filling(partitions)
     }
 
     /// Forgets that this node may lack something, or that what it holds is of unknown age. Blocks.
     pub(crate) fn own_everything(&self, partitions: &PartitionTable) -> bool {
+        account_for_losses(partitions, &mut self.checkpoint.state.lock());
         for partition in partitions.all_open() {
             self.classes.restore(partition.number(), None);
             self.set_aside.up_to(&partition, 0);
+            self.doubt.end(partition.number());
+            self.fullness.draw_anew(partition.number(), &*self.runtime, |_| true);
         }
         self.save_filling(partitions)
     }
@@ -295,8 +389,40 @@ impl Transfers {
         let mut state = self.checkpoint.state.lock();
         state.is_member = true;
         let saved = self.log_save(partitions, &state.saved, &state.lost_ranges, false);
+        state.has_unsaved_losses &= !saved;
         drop(state);
         self.wake();
         saved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::classes::Filling;
+    use super::*;
+
+    fn saved(reason: Option<FillReason>) -> SavedPartition {
+        SavedPartition {
+            number: 3,
+            store: KnownStore::default(),
+            checkpoint_seq: 5,
+            set_aside_to: 7,
+            filling: reason.map(|reason| Filling { reason, full: BTreeSet::new() }),
+            doubt_to: 0,
+            tokens: Vec::new(),
+        }
+    }
+
+    /// Otherwise an exchange after the upgrade would bring back what was removed everywhere else.
+    #[test]
+    fn what_an_earlier_version_found_damaged_is_in_doubt_until_it_is_compared() {
+        assert_eq!(doubt_of_earlier_version(&saved(Some(FillReason::Unreadable)), 9), 9);
+        assert_eq!(doubt_of_earlier_version(&saved(Some(FillReason::Restored)), 9), 7);
+        for reason in [None, Some(FillReason::NewStore), Some(FillReason::LostWrites)] {
+            assert_eq!(doubt_of_earlier_version(&saved(reason), 9), 0, "{reason:?}");
+        }
+        let tokens = vec![SavedToken { n: 3, token: 1 }];
+        let of_this_version = SavedPartition { tokens, ..saved(Some(FillReason::Unreadable)) };
+        assert_eq!(doubt_of_earlier_version(&of_this_version, 9), 0, "its doubt has ended");
     }
 }

@@ -72,8 +72,9 @@ impl KnownStore {
         match () {
             () if identity.is_restored && self.store_id != identity.store_id => Some(FillReason::Restored),
             () if is_other => Some(FillReason::NewStore),
-            () if identity.lost_writes_boot.is_some_and(|boot| boot > self.boot) => Some(FillReason::LostWrites),
+            // Both may have happened. What is lost in the middle says more: it ends the tokens.
             () if lost_ranges > self.lost_ranges => Some(FillReason::Unreadable),
+            () if identity.lost_writes_boot.is_some_and(|boot| boot > self.boot) => Some(FillReason::LostWrites),
             () => None,
         }
     }
@@ -218,7 +219,7 @@ impl Classes {
     }
 
     /// The number of changes since the start.
-    pub(crate) fn changes(&self) -> u64 {
+    pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 }
@@ -276,6 +277,7 @@ mod tests {
         let lost = |boot| StoreIdentity { lost_writes_boot: Some(boot), ..identity(7, 5) };
         assert_eq!(known.loss_in(&lost(3), 0), None, "it was accounted for");
         assert_eq!(known.loss_in(&lost(4), 0), Some(FillReason::LostWrites), "also if a later start lost nothing");
+        assert_eq!(known.loss_in(&lost(4), 2), Some(FillReason::Unreadable), "the middle says more than the tail");
         let restored = |store_id| StoreIdentity { is_restored: true, ..identity(store_id, 1) };
         assert_eq!(known.loss_in(&restored(8), 0), Some(FillReason::Restored));
         assert_eq!(known.loss_in(&restored(7), 0), None, "it was accounted for");

@@ -257,6 +257,18 @@ impl ForeignData {
         is_clean(class.n) && is_clean(UNKNOWN_N)
     }
 
+    /// The number of copies of a class that were begun since the start; none if this node may hold
+    /// some ([`Self::holds_nothing`]).
+    pub fn begun_if_nothing_is_held(&self, class: ClassId) -> Option<u64> {
+        if !self.holds_nothing(class) {
+            return None;
+        }
+        let place = self.places.get(class.partition as usize)?;
+        let classes = place.classes.lock();
+        let begun = |n| classes.get(&n).map_or(0, |counts| counts.begun);
+        Some(begun(class.n) + begun(UNKNOWN_N))
+    }
+
     /// Whether this node may hold copies that it took for others of a class of which it has become
     /// a primary. The caller has waited until every lock of the partition was free once.
     pub(crate) fn may_have_held(&self, nearer: NoLongerForeign, n: u32) -> bool {

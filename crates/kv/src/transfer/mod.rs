@@ -5,11 +5,14 @@
 //! changes of the placement need it, or change it. `foreign` counts what this node holds for
 //! others: each copy that is stored is counted. `owed` knows which peers missed writes: each put
 //! notes them. `classes` knows which replicas may lack something: each read that finds nothing
-//! asks. `set_aside` keeps what restored stores held out of everything. `roles` and `change` know
-//! which classes this node gets and gives while the ring changes. `proofs` knows how far the proofs
-//! of homes are, because adopting a placement depends on it. `checkpoint` saves what must outlive
-//! the process. The threads that answer other nodes are here, because they end before the stores
-//! close.
+//! asks. `fullness`, `marks` and `doubt` are what exchanges go by, and `losses` what follows when a
+//! store has lost something. `set_aside` keeps what restored stores held out of everything. `roles`
+//! and `change` know which classes this node gets and gives while the ring changes. `other_ways`
+//! knows which versions are left to exchanges, and `empty_at` when this node held nothing of a
+//! class for others. `proofs` knows how far the proofs of homes are, because adopting a placement
+//! depends on it. `told` keeps what the stores of other nodes had on their disks, and finds stores
+//! of this node that were set back. `checkpoint` saves what must outlive the process. The threads
+//! that answer other nodes are here, because they end before the stores close.
 //!
 //! What it is not: it asks no other node, moves no copy, and starts no work. It decides nothing
 //! about quorums and reaps nothing. What only the work needs (orders, limits, progress) is in
@@ -23,19 +26,32 @@
 mod change;
 mod checkpoint;
 mod classes;
+mod doubt;
+mod empty_at;
 mod foreign;
+mod fullness;
+mod losses;
+mod marks;
+mod other_ways;
 mod owed;
 mod proofs;
 mod roles;
 mod set_aside;
 mod state_file;
+mod told;
 
 pub use classes::{Classes, FillReason, Filling};
+pub use doubt::Doubt;
+pub use empty_at::{EmptyAt, EmptyStore};
 pub use foreign::{Amount, FoldBegin, ForeignCopy, ForeignData, UNKNOWN_N};
+pub use fullness::Fullness;
+pub use marks::{Known, Marks, PeerStore, SyncMarks, Towards};
+pub use other_ways::{DroppedFile, OtherWays};
 pub use owed::{AwaitedReplicas, Owed, OwedMarks};
 pub use proofs::{Asked, Comparison, ProofObstacle, Proofs};
 pub use roles::{is_of_one_ring, is_to_be_full};
 pub use set_aside::SetAside;
+pub use told::{SetBack, ToldSeqs};
 
 use crate::config::KvConfig;
 use crate::open_error::OpenError;
@@ -51,6 +67,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use told::OwnStores;
 
 /// Threads that read, compare, store and remove a bounded number of versions for this work. They
 /// are separate, so that it does not delay requests.
@@ -77,8 +94,22 @@ pub struct Transfers {
     pub classes: Classes,
     /// What restored stores held.
     pub set_aside: SetAside,
+    /// The tokens of classes that are full.
+    pub fullness: Fullness,
+    /// What of this node was included at other primaries, and what of theirs here.
+    pub marks: SyncMarks,
+    /// Up to which seqs copies are in doubt.
+    pub doubt: Doubt,
+    /// Which versions leave their stores by exchanges alone.
+    pub other_ways: OtherWays,
+    /// Up to which seqs this node held nothing of classes of which it is no primary.
+    pub empty_at: EmptyAt,
     /// How far the proofs of homes that are changing are.
     pub proofs: Proofs,
+    /// What the stores of other nodes were known to have on their disks.
+    pub told: ToldSeqs,
+    /// What the stores of this node were at its start.
+    pub(crate) own_stores: OwnStores,
     /// The placement by which this node has its classes; `None` if it does not know.
     pub(crate) adopted: Mutex<Option<Placement>>,
     /// The placement in force, by which it goes; `None` before the first one.
@@ -109,12 +140,24 @@ impl Transfers {
         let fold_pool = pool("ombak-walk", FOLD_THREADS, FOLDS_MAX)?;
         let pool = pool("ombak-transfer", THREADS, JOBS_MAX)?;
         let file = StateFile::new(config.fs.clone(), &config.data_dir);
+        let told = ToldSeqs::open(config.fs.clone(), &config.data_dir)
+            .map_err(|source| OpenError::System { what: "the seqs that other nodes have told", source })?;
+        let own_store = |number| Some(partitions.get(number)?.store().identity().store_id);
+        let marks = SyncMarks::open(config.fs.clone(), &config.data_dir, partitions.ring_size(), own_store)?;
+        let empty_at = EmptyAt::open(config.fs.clone(), &config.data_dir)?;
         let transfers = Self {
             foreign: ForeignData::new(partitions.ring_size(), config.transfer.foreign_bytes_max),
             owed: Arc::default(),
             classes: Classes::new(partitions.ring_size()),
             set_aside: SetAside::new(partitions),
+            fullness: Fullness::default(),
+            marks,
+            doubt: Doubt::new(partitions.ring_size()),
+            other_ways: OtherWays::default(),
+            empty_at,
             proofs: Proofs::default(),
+            told,
+            own_stores: OwnStores::new(partitions),
             adopted: Mutex::default(),
             in_force: Mutex::default(),
             checkpoint: Checkpoint::new(file),

@@ -38,6 +38,22 @@ pub(crate) struct SavedPartition {
     pub(crate) set_aside_to: u64,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) filling: Option<Filling>,
+    /// The seq up to which copies are in doubt; 0: none is. Earlier versions of the program do not
+    /// know it, nor the tokens.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub(crate) doubt_to: u64,
+    /// The fullness tokens of the classes, by ascending n.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) tokens: Vec<SavedToken>,
+}
+
+/// The fullness token of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SavedToken {
+    pub(crate) n: u32,
+    #[serde(with = "ombak_node_files::hex")]
+    pub(crate) token: u64,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -132,13 +148,23 @@ mod tests {
         ReplicaState {
             is_closed: true,
             partitions: vec![
-                SavedPartition { number: 0, store, checkpoint_seq: 12, set_aside_to, filling: Some(filling) },
+                SavedPartition {
+                    number: 0,
+                    store,
+                    checkpoint_seq: 12,
+                    set_aside_to,
+                    filling: Some(filling),
+                    doubt_to: 0,
+                    tokens: Vec::new(),
+                },
                 SavedPartition {
                     number: 1,
                     store: KnownStore::default(),
                     checkpoint_seq: 0,
                     set_aside_to: 0,
                     filling: None,
+                    doubt_to: 0,
+                    tokens: Vec::new(),
                 },
             ],
             owed: vec![Owed { class: ClassId { partition: 0, n: 3 }, peer: NodeId::new(u64::MAX), since_seq: 7 }],
@@ -177,6 +203,21 @@ mod tests {
         file.save(&all).unwrap();
         let frozen =
             ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 1, FILE_NAME, &std::fs::read(&path).unwrap());
+        std::fs::write(path, frozen).unwrap();
+        assert_eq!(file.load().unwrap(), Some(all));
+    }
+
+    #[test]
+    fn doubt_and_tokens_are_saved_and_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = StateFile::new(Arc::new(RealFs), dir.path());
+        let mut all = state(9);
+        all.partitions[0].doubt_to = 300;
+        all.partitions[1].tokens = vec![SavedToken { n: 1, token: 7 }, SavedToken { n: 3, token: u64::MAX }];
+        file.save(&all).unwrap();
+        let path = dir.path().join(FILE_NAME);
+        let written = std::fs::read(&path).unwrap();
+        let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 2, FILE_NAME, &written);
         std::fs::write(path, frozen).unwrap();
         assert_eq!(file.load().unwrap(), Some(all));
     }

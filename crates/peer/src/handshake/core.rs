@@ -3,12 +3,14 @@
 use super::message::{self, GREETING_BYTES, HEADER_BYTES, Hello, Kind, NONCE_BYTES, Role, Versions};
 use super::outcome::{Established, HandshakeError, Refusal, RefusalKind, RemotePeer};
 use super::secret::{MAC_BYTES, Secret};
+use super::words::{FIRST_WORDS, FirstWords, NoWords, WORDS_BYTES_MAX};
 use super::{HANDSHAKE_BYTES_MAX, UNPROVED_BYTES_MAX, VERSION_MAX, VERSION_MIN};
 use crate::clock::ClockSample;
 use crate::identity::{Channel, Lane, NodeIdentity};
 use bytes::{Buf, BytesMut};
 use ombak_types::NodeId;
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 /// What this node brings to its handshakes.
 #[derive(Clone, Debug)]
@@ -25,6 +27,7 @@ enum Awaited {
     Greeting,
     Proof,
     Hello,
+    Words,
     Verdict,
     Nothing,
 }
@@ -47,6 +50,9 @@ pub struct Handshake {
     /// When this side sent the message whose answer carries the peer's clock.
     asked_at_us: i64,
     peer: Option<(RemotePeer, ClockSample)>,
+    /// Why the peer is not let in, until its first words have arrived.
+    refused: Option<Refusal>,
+    words: Arc<dyn FirstWords>,
     output: Vec<u8>,
 }
 
@@ -77,8 +83,17 @@ impl Handshake {
             received_bytes: 0,
             asked_at_us: 0,
             peer: None,
+            refused: None,
+            words: Arc::new(NoWords),
             output: Vec::new(),
         }
+    }
+
+    /// Tells these first words to a peer that knows such words, if this node's identity says that
+    /// it does.
+    pub fn with_first_words(mut self, words: Arc<dyn FirstWords>) -> Self {
+        self.words = words;
+        self
     }
 
     /// Speaks other protocol versions, as a later or earlier program does.
@@ -204,8 +219,9 @@ impl Handshake {
                 self.awaited = Awaited::Hello;
             }
             (Awaited::Hello, Kind::Hello) => self.receive_hello(payload, now_us, admit)?,
+            (Awaited::Words, Kind::Words) => self.receive_words(payload)?,
             (Awaited::Verdict, Kind::Accepted) if payload.is_empty() => self.awaited = Awaited::Nothing,
-            (Awaited::Hello | Awaited::Verdict, Kind::Refusal) => {
+            (Awaited::Hello | Awaited::Words | Awaited::Verdict, Kind::Refusal) => {
                 return Err(HandshakeError::RefusedByPeer(message::decode_refusal(payload)?));
             }
             _ => return Err(HandshakeError::Malformed),
@@ -235,17 +251,61 @@ impl Handshake {
         let clock = ClockSample { asked_at_us: self.asked_at_us, theirs_us: hello.clock_us, answered_at_us: now_us };
         let channel = if self.role == Role::Initiator { self.channel } else { hello.channel };
         let peer = RemotePeer { identity: hello.identity, channel };
+        let have_words = self.local.identity.shares(&peer.identity, FIRST_WORDS);
         if let Err(refusal) = self.check(&peer).and_then(|()| admit(&peer)) {
+            if have_words && self.role == Role::Responder {
+                // The initiator's words are on their way, and its proofs cover them already.
+                (self.peer, self.refused) = (Some((peer, clock)), Some(refusal));
+                self.awaited = Awaited::Words;
+                return Ok(());
+            }
             self.send(Kind::Refusal, &message::encode_refusal(&refusal));
             return Err(HandshakeError::Refuses { node: peer.identity.node, refusal });
         }
+        let words = if have_words && self.role == Role::Initiator { self.own_words(&peer) } else { Vec::new() };
         self.peer = Some((peer, clock));
-        self.awaited = match self.role {
-            Role::Initiator => {
+        self.awaited = match (self.role, have_words) {
+            (Role::Initiator, false) => {
                 self.send_hello(now_us);
                 Awaited::Verdict
             }
+            (Role::Initiator, true) => {
+                self.send_hello(now_us);
+                self.send(Kind::Words, &words);
+                Awaited::Words
+            }
+            // It answers with its own words and with its verdict.
+            (Role::Responder, true) => Awaited::Words,
+            (Role::Responder, false) => {
+                self.send(Kind::Accepted, &[]);
+                Awaited::Nothing
+            }
+        };
+        Ok(())
+    }
+
+    fn own_words(&self, peer: &RemotePeer) -> Vec<u8> {
+        let words = self.words.tell(peer);
+        if words.len() <= WORDS_BYTES_MAX { words } else { Vec::new() }
+    }
+
+    /// Hears the peer's first words. The responder has its own words after those of the initiator:
+    /// it tells them with its verdict.
+    fn receive_words(&mut self, words: &[u8]) -> Result<(), HandshakeError> {
+        let Some((peer, _)) = self.peer.clone() else { return Err(HandshakeError::Malformed) };
+        if words.len() > WORDS_BYTES_MAX {
+            return Err(HandshakeError::TooLong);
+        }
+        let heard = self.refused.take().map_or_else(|| self.words.hear(&peer, words), Err);
+        if let Err(refusal) = heard {
+            self.send(Kind::Refusal, &message::encode_refusal(&refusal));
+            return Err(HandshakeError::Refuses { node: peer.identity.node, refusal });
+        }
+        self.awaited = match self.role {
+            Role::Initiator => Awaited::Verdict,
             Role::Responder => {
+                let words = self.own_words(&peer);
+                self.send(Kind::Words, &words);
                 self.send(Kind::Accepted, &[]);
                 Awaited::Nothing
             }

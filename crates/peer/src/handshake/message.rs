@@ -9,6 +9,7 @@
 //!            count u16 of capabilities, each: length u8, name; in ascending order
 //!   Accepted empty
 //!   Refusal  code u16, text
+//!   Words    what the node tells this peer first; the transport does not read it
 //! ```
 //!
 //! All integers are little-endian. The greeting keeps its layout in all versions.
@@ -63,6 +64,7 @@ pub(super) enum Kind {
     Hello,
     Accepted,
     Refusal,
+    Words,
 }
 
 impl Kind {
@@ -72,6 +74,7 @@ impl Kind {
             Self::Hello => 2,
             Self::Accepted => 3,
             Self::Refusal => 4,
+            Self::Words => 5,
         }
     }
 
@@ -81,6 +84,7 @@ impl Kind {
             2 => Some(Self::Hello),
             3 => Some(Self::Accepted),
             4 => Some(Self::Refusal),
+            5 => Some(Self::Words),
             _ => None,
         }
     }
@@ -92,10 +96,12 @@ impl Kind {
             (Role::Initiator, Self::Hello) => b"ombak peer 1, initiator: hello;",
             (Role::Initiator, Self::Accepted) => b"ombak peer 1, initiator: accepted;",
             (Role::Initiator, Self::Refusal) => b"ombak peer 1, initiator: refusal;",
+            (Role::Initiator, Self::Words) => b"ombak peer 1, initiator: words;",
             (Role::Responder, Self::Proof) => b"ombak peer 1, responder: proof;",
             (Role::Responder, Self::Hello) => b"ombak peer 1, responder: hello;",
             (Role::Responder, Self::Accepted) => b"ombak peer 1, responder: accepted;",
             (Role::Responder, Self::Refusal) => b"ombak peer 1, responder: refusal;",
+            (Role::Responder, Self::Words) => b"ombak peer 1, responder: words;",
         }
     }
 }

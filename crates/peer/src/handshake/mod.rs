@@ -7,6 +7,8 @@
 //!    | -- Proof --------------------------------> |  checks that the initiator knows the secret
 //!    | <-- Hello: clock, identity --------------- |  proves that the responder knows it, too
 //!    | -- Hello: clock, identity ---------------> |
+//!    | -- Words --------------------------------> |  if both know first words (`words`)
+//!    | <-- Words -------------------------------- |
 //!    | <-- Accepted ----------------------------- |
 //! ```
 //!
@@ -27,10 +29,12 @@ mod core;
 mod message;
 mod outcome;
 mod secret;
+mod words;
 
 pub use core::{Handshake, LocalPeer};
 pub use outcome::{Established, HandshakeError, Refusal, RefusalKind, RemotePeer};
 pub use secret::{Secret, SecretTooShort};
+pub use words::{FIRST_WORDS, FirstWords, NoWords, WORDS_BYTES_MAX};
 
 /// The lowest protocol version that this program speaks.
 pub const VERSION_MIN: u16 = 1;
@@ -39,7 +43,7 @@ pub const VERSION_MAX: u16 = 1;
 
 /// The maximum number of bytes that a side sends during the handshake. Before its proof it sends at
 /// most [`UNPROVED_BYTES_MAX`].
-pub const HANDSHAKE_BYTES_MAX: usize = 32 << 10;
+pub const HANDSHAKE_BYTES_MAX: usize = (32 << 10) + WORDS_BYTES_MAX;
 
 /// The number of bytes that an initiator sends up to and including its proof. A responder reads no
 /// more from a stranger.

@@ -1,4 +1,5 @@
 mod version_1;
+mod words;
 
 use super::message::{Hello, Kind};
 use super::*;

@@ -88,6 +88,7 @@ async fn serve(
 ) {
     let proving = async {
         let handshake = Handshake::responder(inner.local(), inner.nonce()?);
+        let handshake = handshake.with_first_words(inner.sessions.first_words());
         Ok(establish(stream, handshake, &inner.sessions, &inner.clock).await?)
     };
     let give_up_at = inner.runtime().now() + inner.config.connect_max;

@@ -218,6 +218,12 @@ impl Peers {
         peer.is_some_and(|(identity, _)| self.inner.local.identity.shares(&identity, capability))
     }
 
+    /// Whether a node has said that it has a capability: the connected process, or the last one of
+    /// which this node knows. `None` if nothing is known of it.
+    pub fn has_said(&self, node: NodeId, capability: &str) -> Option<bool> {
+        self.inner.sessions.has_said(node, capability)
+    }
+
     /// How many requests of peers are arriving or being executed. A node that stops waits until
     /// there are none, or until its patience ends.
     pub fn serving(&self) -> usize {
@@ -363,6 +369,7 @@ impl Inner {
     ) -> Result<Proved, ConnectFailure> {
         let stream = self.network.connect(address).await?;
         let handshake = Handshake::initiator(self.local(), to, channel, self.nonce()?);
+        let handshake = handshake.with_first_words(self.sessions.first_words());
         Ok(establish(stream, handshake, &self.sessions, &self.clock).await?)
     }
 

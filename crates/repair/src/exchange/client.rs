@@ -3,7 +3,7 @@
 //! All sums and mixes are those of [`super::sums`]. The transport gives them bytes.
 
 use super::lists::LIST_MIXES_MAX;
-use super::sums::{GROUPS, RANGES, RANGES_IN_GROUP};
+use super::sums::{GROUPS, GroupSet, RANGES, RANGES_IN_GROUP};
 use ombak_kv::ClassId;
 use ombak_kv::replica::{COMPARE_KEYS_MAX, Held, HeldVersion};
 use ombak_ring::RingVersion;
@@ -22,6 +22,12 @@ pub struct ExchangeQuestion {
     pub class: ClassId,
     /// The version of the home that the asking node knows. A node that knows another one refuses.
     pub home_version: RingVersion,
+    /// Which keys are in the classes with this n, as a number. A node that knows other ones
+    /// refuses: the n_val of a bucket is changing.
+    pub class_print: u64,
+    /// The first slot of expiry that the asking node compares. What expires before it is in no
+    /// range, and in no sum. [`NO_SLOTS`](crate::NO_SLOTS): nothing that expires is compared.
+    pub first_slot: u32,
     /// What is asked.
     pub part: ExchangePart,
 }
@@ -36,7 +42,7 @@ pub enum ExchangePart {
     /// The sums of the ranges of some groups: bit g stands for group g.
     Ranges {
         /// The groups.
-        groups: u64,
+        groups: GroupSet,
     },
     /// The sums of some ranges.
     Some {
@@ -107,7 +113,7 @@ pub struct MarkQuestion {
 pub enum ExchangeAnswer {
     /// To [`ExchangePart::Root`].
     Root(RootAnswer),
-    /// Sums, in the order of the groups or ranges.
+    /// Sums, in the order of the groups or ranges. Those that are missing at the end are 0.
     Sums(Vec<u64>),
     /// The mixes of a list that the node lacks, ascending.
     Lacked(Vec<u64>),
@@ -162,8 +168,27 @@ pub struct KeysAnswer {
 pub enum KeyHeld {
     /// It can be read, and compares like this.
     Readable(Held),
+    /// As [`Self::Readable`], but it is in doubt: it is no evidence that the version was not
+    /// removed.
+    InDoubt(Held),
     /// Something that the node cannot read.
     Unreadable,
+}
+
+impl KeyHeld {
+    /// How what can be read compares, in doubt or not.
+    pub const fn held(self) -> Option<Held> {
+        match self {
+            Self::Readable(held) | Self::InDoubt(held) => Some(held),
+            Self::Unreadable => None,
+        }
+    }
+
+    /// Whether the version is lacked: there is nothing, or something that neither contains it nor
+    /// is contained in it.
+    pub const fn is_lack(self) -> bool {
+        matches!(self.held(), Some(Held::Nothing | Held::Other))
+    }
 }
 
 /// Another node, as the other side of exchanges.
@@ -176,9 +201,15 @@ pub trait ExchangeClient: Send + Sync {
 pub trait ExchangePeers: Send + Sync {
     /// A node; none if it is known to have no exchanges, as earlier versions.
     fn client(&self, node: NodeId) -> Option<Arc<dyn ExchangeClient>>;
+
+    /// Whether a node is known to have exchanges, also while it is down. A class of which one
+    /// primary has none is not exchanged: nobody knows what that node has removed or lost.
+    fn has_exchanges(&self, node: NodeId) -> bool {
+        self.client(node).is_some()
+    }
 }
 
-/// What a question takes beside its numbers, about: the headers of the transport included.
+/// What a message takes beside its numbers, about: the headers of the transport included.
 const MESSAGE_BYTES: u64 = 60;
 
 impl ExchangePart {
@@ -201,17 +232,43 @@ impl ExchangePart {
         }
     }
 
-    /// The bytes of the question and of its answer, about.
+    /// The bytes of the question, about.
     pub(super) fn bytes(&self) -> u64 {
         let numbers = match self {
-            Self::Root(_) => 8,
-            Self::Groups => GROUPS,
-            Self::Ranges { groups } => 1 + groups.count_ones() as usize * RANGES_IN_GROUP,
-            Self::Some { ranges } => ranges.len() + ranges.len() / 4,
+            Self::Root(_) => 4,
+            Self::Groups => 0,
+            Self::Ranges { .. } => 2,
+            Self::Some { ranges } => ranges.len() / 4,
             Self::List(list) => list.mixes.len() + list.ranges.len() / 4 + 2,
             Self::Keys(keys) => keys.versions.iter().map(|version| 8 + version.key.len() / 8).sum(),
-            Self::Mark(_) => 4,
+            Self::Mark(_) => 3,
         };
-        2 * MESSAGE_BYTES + 8 * numbers as u64
+        MESSAGE_BYTES + 8 * numbers as u64
+    }
+
+    /// The most bytes that its answer may have, about.
+    pub(super) fn answer_bytes_max(&self) -> u64 {
+        let numbers = match self {
+            Self::Root(_) | Self::Mark(_) => 4,
+            Self::Groups => GROUPS,
+            Self::Ranges { groups } => groups.count_ones() as usize * RANGES_IN_GROUP,
+            Self::Some { ranges } => ranges.len(),
+            Self::List(list) => list.mixes.len(),
+            Self::Keys(keys) => 4 + keys.versions.len() / 8,
+        };
+        MESSAGE_BYTES + 8 * numbers as u64
+    }
+}
+
+impl ExchangeAnswer {
+    /// The bytes of the answer, about.
+    pub(super) fn bytes(&self) -> u64 {
+        let numbers = match self {
+            Self::Root(_) => 4,
+            Self::Sums(numbers) | Self::Lacked(numbers) => numbers.len(),
+            Self::Keys(keys) => 4 + keys.held.len() / 8,
+            Self::Marked(_) => 1,
+        };
+        MESSAGE_BYTES + 8 * numbers as u64
     }
 }

@@ -11,7 +11,9 @@
 //!           u32 length, key, u32 length, head, body: all that is left
 //! ```
 //!
-//! All numbers are little-endian. A copy that was cut short by a loss of power ends the file.
+//! All numbers are little-endian. A copy that was cut short by a loss of power ends the file. A
+//! place that does not read as a copy hides nothing of what follows it: the next whole copy is
+//! searched.
 
 use bytes::Bytes;
 use ombak_kv::ClassId;
@@ -169,28 +171,35 @@ fn encode(copy: &DroppedCopy) -> io::Result<Vec<u8>> {
 /// The whole copies of a file, and where they end; 0 if it is no such file.
 fn decode(bytes: &[u8]) -> (Vec<DroppedCopy>, usize) {
     let mut copies = Vec::new();
-    if !bytes.starts_with(MAGIC) {
-        return (copies, 0);
+    let (mut at, mut end) = (MAGIC.len(), 0);
+    if bytes.starts_with(MAGIC) {
+        end = at;
     }
-    let mut at = MAGIC.len();
-    while let Some((copy, length)) = bytes.get(at..).and_then(decode_one) {
-        copies.push(copy);
-        at += length;
+    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() > HEADER) {
+        match decode_one(rest) {
+            Some((copy, length)) => {
+                copies.push(copy);
+                at += length;
+                end = at;
+            }
+            None => at += 1,
+        }
     }
-    (copies, at)
+    (copies, end)
 }
 
 fn decode_one(bytes: &[u8]) -> Option<(DroppedCopy, usize)> {
     let (length, sum) = (number(bytes.get(..4)?) as usize, number(bytes.get(4..HEADER)?));
     let content = bytes.get(HEADER..)?.get(..length)?;
+    // The lengths are cheaper than the checksum, and most other bytes have none that fit.
+    let (key, rest) = part(content.get(28..)?)?;
+    let (head, body) = part(rest)?;
     if checksum(content) != sum {
         return None;
     }
     let class = ClassId { partition: number(content.get(..4)?) as u32, n: number(content.get(4..8)?) as u32 };
     let (seq, dropped_at) = (number(content.get(8..16)?), UnixMicros(number(content.get(16..24)?)));
     let stored_secs = Some(number(content.get(24..28)?) as u32).filter(|secs| *secs > 0);
-    let (key, rest) = part(content.get(28..)?)?;
-    let (head, body) = part(rest)?;
     let [key, head, body] = [key, head, body].map(Bytes::copy_from_slice);
     Some((DroppedCopy { class, seq, dropped_at, stored_secs, key, head, body }, HEADER + length))
 }
@@ -241,6 +250,29 @@ mod tests {
         assert_eq!(open(dir.path()).list().unwrap(), all[..1]);
         open(dir.path()).append(&copy(3, 1)).unwrap();
         assert_eq!(open(dir.path()).list().unwrap(), [copy(1, 5), copy(3, 1)]);
+    }
+
+    #[test]
+    fn a_rotten_copy_hides_none_of_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        (1..4).for_each(|seq| open(dir.path()).append(&copy(seq, 5)).unwrap());
+        let path = dir.path().join(FILE_NAME);
+        let whole = std::fs::read(&path).unwrap();
+        let seqs = || open(dir.path()).list().unwrap().iter().map(|copy| copy.seq).collect::<Vec<u64>>();
+        let length = (whole.len() - MAGIC.len()) / 3;
+        // Its length, its checksum, a length in it, and its end.
+        for at in [0, 4, HEADER + 28, length - 1] {
+            let mut bytes = whole.clone();
+            bytes[MAGIC.len() + length + at] ^= 0x41;
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(seqs(), [1, 3], "byte {at}");
+            open(dir.path()).append(&copy(4, 5)).unwrap();
+            assert_eq!(seqs(), [1, 3, 4], "byte {at}");
+        }
+        let mut bytes = whole;
+        bytes[0] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(seqs(), [1, 2, 3], "the magic");
     }
 
     #[test]

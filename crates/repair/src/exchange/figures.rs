@@ -2,7 +2,7 @@
 
 use super::machine::Tally;
 use ombak_kv::ClassId;
-use ombak_stats::{Feature, Figure, Number};
+use ombak_stats::{Feature, Figure, Number, Spiral};
 use ombak_types::NodeId;
 use ombak_types::time::UnixMicros;
 use parking_lot::Mutex;
@@ -16,10 +16,16 @@ pub struct ClassExchanges {
     pub included_at: Option<UnixMicros>,
     /// Exchanges that have ended in full.
     pub exchanges: u64,
-    /// Exchanges that have failed. They are tried again.
+    /// Exchanges that have failed. They are tried again. A refusal of a busy node is no failure.
     pub failures: u64,
     /// Versions that the other primary lacked and has now.
     pub repaired: u64,
+    /// Versions that the last exchange repaired.
+    pub repaired_last: u64,
+    /// The most versions that one exchange has repaired.
+    pub repaired_max: u64,
+    /// Exchanges that have compared everything or a part.
+    pub comparisons: u64,
     /// Versions of this node that had been removed everywhere else, and were removed here.
     pub dropped: u64,
     /// Versions that the last exchange left alone, because nobody can tell whether they were
@@ -50,6 +56,19 @@ struct Totals {
     bytes: AtomicU64,
 }
 
+/// What Riak counts of its exchanges, under its names.
+#[derive(Debug, Default)]
+struct Spirals {
+    /// Exchanges that have compared.
+    exchange: Spiral,
+    /// Those that found nothing to repair.
+    root_compare: Spiral,
+    /// Those that compared keys with their clocks.
+    clock_compare: Spiral,
+    /// Those that have failed.
+    error: Spiral,
+}
+
 #[derive(Debug, Default)]
 struct State {
     figures: ExchangeFigures,
@@ -60,6 +79,7 @@ struct State {
 #[derive(Debug, Default)]
 pub(super) struct ExchangeCounts {
     totals: Totals,
+    spirals: Spirals,
     state: Mutex<State>,
 }
 
@@ -72,10 +92,17 @@ impl ExchangeCounts {
         {
             total.fetch_add(more, Relaxed);
         }
+        let found_nothing = tally == Tally::default();
+        let Spirals { exchange, root_compare, clock_compare, .. } = &self.spirals;
+        exchange.add(1);
+        if found_nothing { root_compare } else { clock_compare }.add(1);
         let mut state = self.state.lock();
         state.repaired_in_round += tally.repaired + tally.dropped;
         let class = state.figures.classes.entry(pair).or_default();
         class.repaired += tally.repaired;
+        class.repaired_last = tally.repaired;
+        class.repaired_max = class.repaired_max.max(tally.repaired);
+        class.comparisons += 1;
         class.dropped += tally.dropped;
         class.withheld = tally.withheld;
         class.bytes += bytes;
@@ -92,6 +119,7 @@ impl ExchangeCounts {
 
     /// Notes that an exchange has failed.
     pub(super) fn failed(&self, pair: (ClassId, NodeId)) {
+        self.spirals.error.add(1);
         self.state.lock().figures.classes.entry(pair).or_default().failures += 1;
     }
 
@@ -116,13 +144,22 @@ impl Feature for ExchangeCounts {
     fn figures(&self) -> Vec<Figure<'_>> {
         let Totals { exchanges, repaired, dropped, withheld, bytes } = &self.totals;
         let total = |name: &str, metric, help, total: &AtomicU64| Figure {
-            name: name.into(),
+            name: format!("ombak_{name}"),
             metric,
             label: None,
             help,
             number: Number::Total(total.load(Relaxed)),
         };
+        let spiral = |name: &str, metric, help, spiral| {
+            let number = Number::Spiral(spiral);
+            Figure { name: format!("tictacaae_{name}"), metric, label: None, help, number }
+        };
+        let Spirals { exchange, root_compare, clock_compare, error } = &self.spirals;
         vec![
+            spiral("exchange", "exchanges_compared_total", "Exchanges that have compared a class.", exchange),
+            spiral("root_compare", "exchanges_equal_total", "Exchanges that found nothing to repair.", root_compare),
+            spiral("clock_compare", "exchanges_differing_total", "Exchanges that compared keys.", clock_compare),
+            spiral("error", "exchanges_failed_total", "Exchanges that have failed.", error),
             total(
                 "anti_entropy_exchanges",
                 "anti_entropy_exchanges_total",

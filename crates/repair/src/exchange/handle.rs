@@ -5,10 +5,12 @@ use super::config::ExchangeConfig;
 use super::dropped::{DroppedCopies, DroppedCopy};
 use super::exchanges::Exchanges;
 use super::figures::ExchangeFigures;
-use super::marks_file::SavedMarks;
+use super::other_ways::KeepsDropped;
 use super::runner::Runner;
+use super::walker::Walker;
 use crate::Repair;
-use ombak_kv::Kv;
+use bytes::Bytes;
+use ombak_kv::{ClassId, Kv};
 use ombak_node_files::NodeFileError;
 use ombak_runtime::Asker;
 use ombak_types::{Error, NodeId};
@@ -17,22 +19,23 @@ use std::sync::Arc;
 
 impl Repair {
     /// Starts exchanges, once. Call it before [`Self::start`], and where `Runtime::spawn` works.
-    /// Without it a node neither begins exchanges nor answers those of others. Fails if the file of
-    /// the marks cannot be read.
+    /// Without it a node neither begins exchanges nor answers those of others.
     pub fn start_exchanges(
         &self,
         kv: &Kv,
         peers: Arc<dyn ExchangePeers>,
         config: ExchangeConfig,
     ) -> Result<(), NodeFileError> {
-        let (path, fs) = (kv.data_dir().to_owned(), kv.file_system());
-        let marks = SavedMarks::open(fs.clone(), &path)?;
-        let dropped = DroppedCopies::new(fs.clone(), path.clone());
-        let opened = Exchanges::open(&*self.host, peers, config, marks, dropped);
-        let exchanges = Arc::new(opened.map_err(|source| NodeFileError::Io { op: "write", path, source })?);
+        let dropped = Arc::new(DroppedCopies::new(kv.file_system().clone(), kv.data_dir().to_owned()));
+        let exchanges = Arc::new(Exchanges::new(&*self.host, peers, config, dropped));
         if self.work.exchanges.set(exchanges.clone()).is_ok() {
             kv.stats().attach(exchanges.counts.clone());
+            let walker = Walker::new(exchanges.clone(), &*self.host);
+            let (ways, runtime) = (&self.host.transfers().other_ways, self.host.runtime().clone());
+            ways.keep_dropped_in(Box::new(KeepsDropped { file: exchanges.dropped.clone(), runtime }));
+            ways.set_on(true);
             let runner = Runner::new(exchanges, self.work.clone(), self.host.transfers().clone());
+            self.host.runtime().spawn(Box::pin(walker.run(Arc::downgrade(&self.host))));
             self.host.runtime().spawn(Box::pin(runner.run(Arc::downgrade(&self.host))));
         }
         Ok(())
@@ -51,8 +54,8 @@ impl Repair {
         };
         let (host, transfers) = (self.host.clone(), self.host.transfers());
         let pool = match question.part {
-            ExchangePart::Keys(_) | ExchangePart::Mark(_) => &transfers.pool,
-            _ => &transfers.fold_pool,
+            ExchangePart::List(_) => &transfers.fold_pool,
+            _ => &transfers.pool,
         };
         pool.run_for(asker, move |waited| exchanges.answer(&*host, from, &question, waited)).await?
     }
@@ -62,6 +65,20 @@ impl Repair {
         if let Some(exchanges) = self.work.exchanges.get() {
             exchanges.set_all_due();
         }
+    }
+
+    /// Compares the sums of all classes with what their stores hold, at the pace of such checks. A
+    /// store that has lost or gained something without a write is noticed then.
+    pub fn check_sums(&self) {
+        if let Some(exchanges) = self.work.exchanges.get() {
+            exchanges.sums_schedule.lock().all_due(self.work.runtime.now());
+        }
+    }
+
+    /// Asks for an exchange of one key with all other primaries, soon. Returns whether there was
+    /// room for it. A node without exchanges has none.
+    pub fn exchange_key(&self, class: ClassId, storage_key: &Bytes) -> bool {
+        self.host.transfers().other_ways.exchange_key(class, storage_key)
     }
 
     /// What exchanges have dropped, the oldest first, as far as the file of dropped copies has it.

@@ -12,8 +12,11 @@
 //!                                                       |
 //!  a way back begins here, with the keys that the other node's list lacked --+ (at Comparing)
 //!
+//!  an exchange of some keys alone begins with Meeting, which asks the other primary for these keys
+//!  without sums, and goes on at Comparing with those that it lacks.
+//!
 //!  Comparing asks the other primary for the keys that are not above all marks, and Witnesses asks
-//!  the further primaries for those that it lacks.
+//!  the further primaries for those that it lacks or cannot read.
 //! ```
 //!
 //! What it is not: it does not decide when an exchange begins (`schedule`), and sends nothing
@@ -25,11 +28,10 @@
 //! * A version that is newer than the first cut takes no part.
 
 use super::lists::{self, Item};
-use super::marks::{PeerStore, Towards};
-use super::sums::{Cut, Sums, ranges_of};
-use super::verdict::{Verdict, Witness, judge};
+use super::sums::{Cut, GroupSet, Sums, ranges_of};
+use super::verdict::{Lacked, Verdict, Witness, judge};
 use super::{KeyHeld, ListQuestion, RootAnswer, SOME_RANGES_MAX, Standing};
-use ombak_kv::repair_host::{BrokenRule, is_broken};
+use ombak_kv::repair_host::{BrokenRule, PeerStore, Towards, is_broken};
 use ombak_kv::replica::Held;
 use std::collections::VecDeque;
 use std::mem::take;
@@ -47,6 +49,8 @@ pub(crate) struct Begin {
     pub(crate) highest_mark: u64,
     /// The id of this node's store.
     pub(crate) own_store: u64,
+    /// The seq up to which copies of this node are in doubt; 0: none is.
+    pub(crate) doubt_to: u64,
     /// For a way back: the versions of this node that the other one lacks.
     pub(crate) way_back: Option<Vec<Item>>,
 }
@@ -56,6 +60,15 @@ pub(crate) struct Begin {
 pub(crate) enum Event {
     /// The answer to the first question.
     Root(RootAnswer),
+    /// What the other node stands for, and holds of some keys: the answer to the first question of
+    /// an exchange of these keys alone.
+    Met {
+        /// What it stands for, what it has noted of this node's store, and whether it is the same
+        /// as at the mark.
+        answer: RootAnswer,
+        /// One answer for each version.
+        held: Vec<KeyHeld>,
+    },
     /// The sums that were asked for.
     Sums(Vec<u64>),
     /// The pause has ended. These are the sums of this node now.
@@ -75,6 +88,9 @@ pub(crate) enum Event {
     Held {
         /// Whether it can be relied on.
         is_reliable: bool,
+        /// Up to this seq of this node's store everything was included there, by a mark that still
+        /// holds.
+        marked_seq: u64,
         /// One answer for each version.
         held: Vec<KeyHeld>,
     },
@@ -102,10 +118,12 @@ pub(crate) enum Action {
         /// The seq of the other node's store in the mark; 0: there is none.
         marked_seq: u64,
     },
+    /// Ask what the other node stands for, and holds of the keys of some items.
+    Meet(Vec<usize>),
     /// Ask for the sums of all groups.
     AskGroups,
     /// Ask for the sums of the ranges of some groups.
-    AskRanges(u64),
+    AskRanges(GroupSet),
     /// Wait for the second look, and sum up anew.
     Pause,
     /// Ask for the sums of some ranges.
@@ -164,6 +182,7 @@ pub(crate) struct Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Root,
+    Meeting,
     Groups,
     Ranges,
     Paused,
@@ -186,6 +205,7 @@ pub(crate) struct Exchange {
     mark: Option<Towards>,
     highest_mark: u64,
     own_store: u64,
+    doubt_to: u64,
     is_way_back: bool,
     /// Whether something was left out, so that the mark cannot advance.
     has_left: bool,
@@ -199,6 +219,8 @@ pub(crate) struct Exchange {
     lists: VecDeque<ListQuestion>,
     /// The items that the last question was about.
     places: Vec<usize>,
+    /// What the other node holds of the items that the further primaries are asked for.
+    held_there: Vec<KeyHeld>,
     to_push: Vec<usize>,
     to_drop: Vec<usize>,
     tally: Tally,
@@ -207,7 +229,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// Begins an exchange.
     pub(crate) fn begin(begin: Begin) -> (Self, Action) {
-        let Begin { is_full, cut: Cut { seq, sums, .. }, mark, highest_mark, own_store, way_back } = begin;
+        let Begin { is_full, cut: Cut { seq, sums, .. }, mark, highest_mark, own_store, doubt_to, way_back } = begin;
         let sum = sums.root();
         let mut exchange = Self {
             state: State::Root,
@@ -215,6 +237,7 @@ impl Exchange {
             mark,
             highest_mark,
             own_store,
+            doubt_to: if is_broken(BrokenRule::DoubtfulStoresOnlyReceive) { 0 } else { doubt_to },
             is_way_back: way_back.is_some(),
             has_left: way_back.is_some(),
             has_unproved: false,
@@ -225,6 +248,7 @@ impl Exchange {
             items: way_back.unwrap_or_default(),
             lists: VecDeque::new(),
             places: Vec::new(),
+            held_there: Vec::new(),
             to_push: Vec::new(),
             to_drop: Vec::new(),
             tally: Tally::default(),
@@ -232,6 +256,18 @@ impl Exchange {
         let may_begin = is_full || is_broken(BrokenRule::DoubtfulStoresOnlyReceive);
         let first = if may_begin { exchange.ask_root(sum) } else { exchange.end(Ended::NotFull) };
         (exchange, first)
+    }
+
+    /// Begins an exchange of some keys alone, without sums. They are the way back of the beginning.
+    pub(crate) fn begin_with_keys(begin: Begin) -> (Self, Action) {
+        let (mut exchange, first) = Self::begin(begin);
+        if exchange.state == State::Ended {
+            return (exchange, first);
+        }
+        exchange.state = State::Meeting;
+        exchange.places = (0..exchange.items.len()).collect();
+        let meet = Action::Meet(exchange.places.clone());
+        (exchange, meet)
     }
 
     fn ask_root(&self, sum: u64) -> Action {
@@ -247,12 +283,15 @@ impl Exchange {
     pub(crate) fn on(&mut self, event: Event) -> Action {
         match (self.state, event) {
             (State::Root, Event::Root(answer)) => self.on_root(answer),
+            (State::Meeting, Event::Met { answer, held }) => self.on_met(answer, &held),
             (State::Groups, Event::Sums(theirs)) => self.on_groups(&theirs),
             (State::Ranges | State::Again, Event::Sums(theirs)) => self.on_ranges(&theirs),
             (State::Paused, Event::Resumed(sums)) => self.on_resumed(sums),
             (State::Listing, Event::Listed { ranges, items }) => self.on_listed(ranges, items),
             (State::Sending, Event::Lacked(mixes)) => self.on_lacked(&mixes),
-            (State::Comparing, Event::Held { is_reliable, held }) => self.on_held(is_reliable, &held),
+            (State::Comparing, Event::Held { is_reliable, marked_seq, held }) => {
+                self.on_held(is_reliable, marked_seq, &held)
+            }
             (State::Witnesses, Event::Witnessed(witnesses)) => self.on_witnessed(&witnesses),
             (State::Pushing, Event::Pushed(proved)) => self.on_pushed(&proved),
             (State::Dropping, Event::Dropped(dropped)) => self.on_dropped(&dropped),
@@ -267,15 +306,7 @@ impl Exchange {
         if !standing.is_full {
             return self.end(Ended::NotFull);
         }
-        self.peer = PeerStore { store_id: standing.store_id, token: standing.token };
-        let own = self.mark.map_or(0, |mark| marked_seq(&mark, standing));
-        // Nothing above the cut takes part, so nothing above it was included as far as this
-        // exchange is concerned.
-        self.marked_seq = own.max(answer.known_seq).min(self.seq);
-        self.highest_mark = self.highest_mark.max(self.marked_seq);
-        if is_broken(BrokenRule::MarksDecideWhatIsPushed) {
-            self.highest_mark = 0;
-        }
+        self.meet(answer);
         if answer.is_same {
             return self.keep(standing.seq);
         }
@@ -285,6 +316,34 @@ impl Exchange {
         }
         self.state = State::Groups;
         Action::AskGroups
+    }
+
+    fn on_met(&mut self, answer: RootAnswer, held: &[KeyHeld]) -> Action {
+        if held.len() != self.places.len() {
+            return self.end(Ended::Confused);
+        }
+        if !answer.standing.is_full {
+            return self.end(Ended::NotFull);
+        }
+        self.meet(answer);
+        let is_held = |held: &KeyHeld| held.held().is_some_and(Held::includes);
+        let lacked = take(&mut self.places).into_iter().zip(held).filter(|(_, held)| !is_held(held));
+        let lacked = lacked.map(|(place, _)| place).collect();
+        self.bring(lacked)
+    }
+
+    /// Takes what the other node stands for.
+    fn meet(&mut self, answer: RootAnswer) {
+        let standing = answer.standing;
+        self.peer = PeerStore { store_id: standing.store_id, token: standing.token };
+        let own = self.mark.map_or(0, |mark| marked_seq(&mark, standing));
+        // Nothing above the cut takes part, so nothing above it was included as far as this
+        // exchange is concerned.
+        self.marked_seq = own.max(answer.known_seq).min(self.seq);
+        self.highest_mark = self.highest_mark.max(self.marked_seq);
+        if is_broken(BrokenRule::MarksDecideWhatIsPushed) {
+            self.highest_mark = 0;
+        }
     }
 
     fn on_groups(&mut self, theirs: &[u64]) -> Action {
@@ -314,7 +373,7 @@ impl Exchange {
             return Action::List(self.asked.clone());
         }
         // The pause is long, and the sums are large.
-        self.sums = Sums::default();
+        self.sums = Sums::none();
         self.state = State::Paused;
         Action::Pause
     }
@@ -353,11 +412,11 @@ impl Exchange {
         self.send_list()
     }
 
-    /// Splits what the other node lacks: what is above all marks is pushed, and for the rest it is
-    /// asked what the other node holds now.
+    /// Splits what the other node lacks: what is above all marks and not in doubt is pushed, and
+    /// for the rest it is asked what the other node holds now.
     fn bring(&mut self, places: Vec<usize>) -> Action {
-        let is_marked = |place: &usize| self.items[*place].seq <= self.highest_mark;
-        (self.places, self.to_push) = places.into_iter().partition(is_marked);
+        let asks_first = |place: &usize| self.items[*place].seq <= self.highest_mark.max(self.doubt_to);
+        (self.places, self.to_push) = places.into_iter().partition(asks_first);
         if self.places.is_empty() {
             return self.push();
         }
@@ -365,24 +424,29 @@ impl Exchange {
         Action::Compare(self.places.clone(), self.peer)
     }
 
-    fn on_held(&mut self, is_reliable: bool, held: &[KeyHeld]) -> Action {
+    fn on_held(&mut self, is_reliable: bool, marked_seq: u64, held: &[KeyHeld]) -> Action {
         if held.len() != self.places.len() {
             return self.end(Ended::Confused);
         }
         if !is_reliable {
             return self.end(Ended::NotFull);
         }
-        let mut lacked = Vec::new();
+        // The other store may have lost since the first answer what the mark says of it.
+        self.marked_seq = self.marked_seq.min(marked_seq);
+        self.held_there.clear();
         for (place, held) in take(&mut self.places).into_iter().zip(held) {
-            match held {
-                KeyHeld::Readable(Held::Same | Held::Covers) => {}
-                // An older version was not written after a removal, and what the other node cannot
-                // read is there. What this node cannot read needs a proof.
-                KeyHeld::Readable(Held::Less) | KeyHeld::Unreadable => self.to_push.push(place),
-                KeyHeld::Readable(Held::Nothing | Held::Other) => lacked.push(place),
+            let is_in_doubt = self.items[place].seq <= self.doubt_to;
+            match held.held() {
+                Some(Held::Same | Held::Covers) => {}
+                // An older version was not written after a removal.
+                Some(Held::Less) if !is_in_doubt => self.to_push.push(place),
+                // Of what one of the two cannot read the others know more.
+                Some(Held::Less | Held::Nothing | Held::Other) | None => {
+                    self.places.push(place);
+                    self.held_there.push(*held);
+                }
             }
         }
-        self.places = lacked;
         if self.places.is_empty() {
             return self.push();
         }
@@ -391,8 +455,11 @@ impl Exchange {
     }
 
     fn on_witnessed(&mut self, witnesses: &[Witness]) -> Action {
-        for (number, place) in take(&mut self.places).into_iter().enumerate() {
-            match judge(number, self.items[place].seq, self.marked_seq, witnesses) {
+        let asked = take(&mut self.places).into_iter().zip(take(&mut self.held_there));
+        for (number, (place, held_there)) in asked.enumerate() {
+            let (seq, marked_seq) = (self.items[place].seq, self.marked_seq);
+            let lacked = Lacked { seq, marked_seq, is_in_doubt: seq <= self.doubt_to, held_there };
+            match judge(number, lacked, witnesses) {
                 Verdict::Push => self.to_push.push(place),
                 Verdict::Drop => self.to_drop.push(place),
                 Verdict::Withhold => {
@@ -431,6 +498,8 @@ impl Exchange {
 
     fn on_dropped(&mut self, dropped: &[bool]) -> Action {
         self.tally.dropped += dropped.iter().filter(|is_dropped| **is_dropped).count() as u64;
+        // What is still here, or was written over, is compared again in the next exchange.
+        self.has_unproved |= dropped.contains(&false);
         self.prove()
     }
 

@@ -12,6 +12,8 @@
 //!                           Exchange (a state machine)       marks, sums, lists (pure)
 //!                             |
 //!        root -> groups -> ranges -> (pause) -> again -> lists -> keys -> push, drop -> mark
+//!
+//!   walker: makes the sums exact that the stores keep, and compares them with the stores
 //! ```
 //!
 //! What it is not: it is not the comparison of classes that are not full (`fill`), and not the
@@ -33,33 +35,44 @@
 
 mod answers;
 mod back;
+mod class_fold;
 mod client;
 mod config;
+mod control;
+mod doubt;
 mod dropped;
+mod drops;
 mod exchanges;
 mod figures;
-mod folded_sums;
 mod handle;
+mod kept_sums;
 mod lists;
 mod machine;
-mod marks;
-mod marks_file;
+mod other_ways;
 mod pairs;
+mod push_dropped;
 mod runner;
 mod schedule;
 mod steps;
 mod sums;
+mod sums_difference;
+mod sums_schedule;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod visits;
+mod walker;
 
 pub use client::{
     ExchangeAnswer, ExchangeClient, ExchangePart, ExchangePeers, ExchangeQuestion, KeyHeld, KeysAnswer, KeysQuestion,
     ListQuestion, MarkQuestion, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing,
 };
 pub use config::ExchangeConfig;
+pub use control::{ExchangeStatus, NodeRepair};
 pub use dropped::DroppedCopy;
 pub(crate) use exchanges::Exchanges;
 pub use figures::{ClassExchanges, ExchangeFigures};
 pub use lists::LIST_MIXES_MAX;
-pub use sums::{GROUPS, RANGES, RANGES_IN_GROUP};
+pub use push_dropped::{DroppedReport, DroppedVersion};
+pub use sums::{GROUPS, GroupSet, NO_SLOTS, RANGES, RANGES_IN_GROUP};
+pub(crate) use verdict::Verdict;

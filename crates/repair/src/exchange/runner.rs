@@ -11,11 +11,12 @@ use super::steps::{Progress, Run};
 use crate::Host;
 use crate::work::Work;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use ombak_kv::ClassId;
 use ombak_kv::repair_host::{RepairHost, Transfers};
 use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, within};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, NodeId};
+use ombak_types::{Error, NodeId, StoreFailureKind};
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Arc, Weak};
@@ -98,33 +99,38 @@ impl Runner {
         self.exchanges.refresh(&**host, &placement);
         let peers = placement.nodes().into_iter().filter(|node| *node != host.node_id());
         let up: BTreeSet<NodeId> = peers.filter(|node| host.peers().is_up(*node)).collect();
-        let has_come_up = self.up.as_ref().is_some_and(|before| !up.is_subset(before));
+        let come_up: BTreeSet<NodeId> =
+            self.up.as_ref().map_or_else(BTreeSet::new, |before| up.difference(before).copied().collect());
+        let now = self.work.runtime.now();
+        self.exchanges.asked_keys.refresh(&**host, now, |node| up.contains(&node));
         self.up = Some(up);
-        if self.exchanges.takes_all_due() || has_come_up {
-            self.exchanges.schedule.lock().all_due(self.work.runtime.now());
+        if self.exchanges.takes_all_due() {
+            self.exchanges.schedule.lock().all_due(now);
+        } else if !come_up.is_empty() {
+            self.exchanges.schedule.lock().have_come_up(&come_up, now);
         }
-        while self.running.len() < self.exchanges.config.concurrency && self.start_one(host) {}
+        let is_suspended = self.exchanges.control.is_suspended();
+        while self.running.len() < self.exchanges.config.concurrency && self.start_one(host, is_suspended) {}
     }
 
-    /// Forgets tokens and marks that are not true or not needed any more.
+    /// Forgets marks and doubt that are not needed any more.
     async fn tidy(&mut self, host: &Host) -> Result<(), Error> {
+        self.exchanges.doubt_rounds.end_needless(&**host);
         let version = host.placement().version();
-        let is_other = self.tidied_for != Some(version);
-        if !is_other && self.exchanges.tokens_to_forget(&**host).is_empty() {
+        if self.tidied_for == Some(version) {
             return Ok(());
         }
         let (exchanges, there) = (self.exchanges.clone(), host.clone());
-        let tidied = self.transfers.pool.run(move || {
-            exchanges.forget_tokens(&*there)?;
-            if is_other { exchanges.forget_needless(&*there) } else { Ok(()) }
-        });
+        let tidied = self.transfers.pool.run(move || exchanges.forget_needless(&*there));
         tidied.await?.map_err(|why| super::exchanges::not_saved(&why))?;
         self.tidied_for = Some(version);
         Ok(())
     }
 
-    /// Starts one exchange, or lets one go on. Returns whether there was one.
-    fn start_one(&mut self, host: &Host) -> bool {
+    /// Starts one exchange, or lets one go on. Returns whether there was one. While exchanges are
+    /// suspended, those of the keys that reads have left to them begin nevertheless: nothing else
+    /// repairs such a key.
+    fn start_one(&mut self, host: &Host, is_suspended: bool) -> bool {
         if !self.work.gives_pushes() {
             return false;
         }
@@ -136,7 +142,21 @@ impl Runner {
             self.running.push(Box::pin(async move { Stopped { pair, is_way_back, how: run.resume(&host).await } }));
             return true;
         }
-        let Some((pair, is_way_back)) = self.next(now) else { return false };
+        let may_begin = |pair: Pair| self.may_begin(pair) && has_checked_sums(&**host, pair.0);
+        if let Some((pair, keys)) = self.exchanges.asked_keys.take(may_begin) {
+            self.exchanges.working_on.lock().insert(pair.0);
+            let (exchanges, work, host) = (self.exchanges.clone(), self.work.clone(), host.clone());
+            self.running.push(Box::pin(async move {
+                let how = Run::begin_with_keys(exchanges, work, &host, pair, keys).await;
+                // As with a way back, the exchange of its own turn makes up for it.
+                Stopped { pair, is_way_back: true, how }
+            }));
+            return true;
+        }
+        if is_suspended {
+            return false;
+        }
+        let Some((pair, is_way_back)) = self.next(&**host, now) else { return false };
         self.exchanges.working_on.lock().insert(pair.0);
         let (exchanges, work, host) = (self.exchanges.clone(), self.work.clone(), host.clone());
         let back = is_way_back.then(|| self.exchanges.ways_back.take(pair));
@@ -147,21 +167,33 @@ impl Runner {
         true
     }
 
+    fn may_begin(&self, (class, node): Pair) -> bool {
+        let is_up = self.up.as_ref().is_some_and(|up| up.contains(&node));
+        is_up && !self.exchanges.working_on.lock().contains(&class)
+    }
+
     /// The exchange that is to begin, and whether it is a way back. Ways back come first.
-    fn next(&self, now: Instant) -> Option<(Pair, bool)> {
+    fn next(&self, host: &dyn RepairHost, now: Instant) -> Option<(Pair, bool)> {
         if self.paused.len() >= PAUSED_MAX {
             return None;
         }
         let working_on = self.exchanges.working_on.lock();
         let is_up = |node| self.up.as_ref().is_some_and(|up| up.contains(&node));
         let may_begin = |(class, node): Pair| is_up(node) && !working_on.contains(&class);
-        let back = self.exchanges.ways_back.open().into_iter().find(|pair| may_begin(*pair));
-        let due = || self.exchanges.schedule.lock().next(now, may_begin).map(|pair| (pair, false));
+        // A node with a lower number takes nothing before its own exchange of the class has ended.
+        let is_taken =
+            |(class, node): Pair| node > host.node_id() || !self.exchanges.visits.is_visited_by(class, node, now);
+        let back = self.exchanges.ways_back.open().into_iter().find(|pair| may_begin(*pair) && is_taken(*pair));
+        let is_ready = |class: ClassId| has_checked_sums(host, class) && !self.exchanges.visits.is_visited(class, now);
+        let may_be_next = |pair: Pair| may_begin(pair) && is_ready(pair.0);
+        let due = || self.exchanges.schedule.lock().next(now, may_be_next).map(|pair| (pair, false));
         back.map(|pair| (pair, true)).or_else(due)
     }
 
     fn stopped(&mut self, Stopped { pair, is_way_back, how }: Stopped) {
         let now = self.work.runtime.now();
+        // A node that is busy refuses. That is no failure, but the next attempt waits as long.
+        let mut is_refusal = false;
         let failed = match how {
             Ok(Progress::Paused(run)) => {
                 let until = now + self.exchanges.config.look_again_after;
@@ -174,12 +206,15 @@ impl Runner {
             Err(why) => {
                 let (partition, n, node) = (pair.0.partition, pair.0.n, pair.1);
                 debug!(partition, n, %node, %why, "an exchange has failed; it is tried again");
+                is_refusal = is_busy(&why);
                 true
             }
         };
         self.exchanges.working_on.lock().remove(&pair.0);
         if failed {
-            self.exchanges.counts.failed(pair);
+            if !is_refusal {
+                self.exchanges.counts.failed(pair);
+            }
             // The exchange of its own turn makes up for a way back.
             if !is_way_back {
                 self.exchanges.schedule.lock().failed(pair, now);
@@ -215,4 +250,14 @@ impl Runner {
             Ended::Partly | Ended::Unproved | Ended::NotFull | Ended::Confused => false,
         }
     }
+}
+
+/// Whether the sums of a class were compared with the store: until then a record that vanished
+/// while the node was down would look like a removal.
+fn has_checked_sums(host: &dyn RepairHost, class: ClassId) -> bool {
+    host.partitions().get(class.partition).is_some_and(|found| found.has_checked_sums(class.n))
+}
+
+fn is_busy(why: &Error) -> bool {
+    matches!(why, Error::Storage(failure) if failure.kind == StoreFailureKind::Busy)
 }

@@ -1,14 +1,18 @@
 //! When which exchange is due. It has neither clock nor randomness.
 //!
 //! Each pair is due once in an interval, with a phase of its own, so that exchanges are spread
-//! evenly. A pair that fails is due again after a pause that doubles up to the interval.
+//! evenly. A pair that fails is due again after a pause that doubles up to the interval. When a
+//! node comes up, the exchanges with it come earlier, and are spread over a minute.
 
 use super::pairs::Pair;
+use ombak_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// The pause after the first failure.
 const RETRY_MIN: Duration = Duration::from_secs(2);
+/// The time over which the exchanges with a node that has come up are spread.
+const COME_UP_SPREAD: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
 struct Turn {
@@ -43,10 +47,49 @@ impl Schedule {
         }
     }
 
+    pub(super) const fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Takes another interval. What would be due after more than that is due then.
+    pub(super) fn set_interval(&mut self, interval: Duration, now: Instant) {
+        self.interval = interval;
+        self.turns.values_mut().for_each(|turn| turn.due = turn.due.min(now + interval));
+    }
+
+    /// How many exchanges a round has.
+    pub(super) fn pairs_count(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// How many exchanges have not ended in full since the round began.
+    pub(super) fn left_of_round(&self) -> usize {
+        self.left_of_round.len()
+    }
+
+    /// Gives each pair that is due a phase of its own again.
+    pub(super) fn spread(&mut self, now: Instant, mut random: impl FnMut() -> u64) {
+        for turn in self.turns.values_mut().filter(|turn| turn.due <= now) {
+            turn.due = now + self.interval.mul_f64(random() as f64 / u64::MAX as f64);
+        }
+    }
+
     /// Makes everything due, and begins a round anew.
     pub(super) fn all_due(&mut self, now: Instant) {
         self.turns.values_mut().for_each(|turn| *turn = Turn { due: now, failures: 0 });
         self.left_of_round = self.turns.keys().copied().collect();
+    }
+
+    /// Makes the exchanges with some nodes due soon, because these have come up. What is due
+    /// earlier stays so.
+    pub(super) fn have_come_up(&mut self, nodes: &BTreeSet<NodeId>, now: Instant) {
+        let spread = COME_UP_SPREAD.min(self.interval);
+        let with_them: Vec<&mut Turn> =
+            self.turns.iter_mut().filter(|((_, node), _)| nodes.contains(node)).map(|(_, turn)| turn).collect();
+        let step = spread / u32::try_from(with_them.len()).unwrap_or(u32::MAX).max(1);
+        for (number, turn) in (0..).zip(with_them) {
+            *turn = Turn { due: turn.due.min(now + step * number), failures: 0 };
+        }
     }
 
     /// The pair that has been due for longest, among those that may begin.
@@ -88,7 +131,6 @@ impl Schedule {
 mod tests {
     use super::*;
     use ombak_kv::ClassId;
-    use ombak_types::NodeId;
 
     const INTERVAL: Duration = Duration::from_secs(480);
 
@@ -121,6 +163,23 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_comes_up_makes_its_exchanges_due_one_after_the_other() {
+        let now = Instant::now();
+        let other = |number: u32| (pair(number).0, NodeId::new(77));
+        let mut schedule = Schedule::new(INTERVAL);
+        let pairs: BTreeSet<Pair> = (0..4).flat_map(|number| [pair(number), other(number)]).collect();
+        schedule.set_pairs(&pairs, now, || u64::MAX);
+        schedule.have_come_up(&[NodeId::new(77)].into(), now);
+        let due = |after: u64, is_other: bool| {
+            let at = now + Duration::from_secs(after);
+            let is_due = |pair: &&Pair| schedule.next(at, |next| next == **pair).is_some();
+            pairs.iter().filter(|pair| (pair.1 == NodeId::new(77)) == is_other).filter(is_due).count()
+        };
+        assert_eq!([0, 14, 15, 30, 45].map(|after| due(after, true)), [1, 1, 2, 3, 4]);
+        assert_eq!((due(479, false), due(480, false)), (0, 4), "those with other nodes are due at their time");
+    }
+
+    #[test]
     fn a_round_ends_when_each_pair_has_ended() {
         let now = Instant::now();
         let mut schedule = schedule(2, now);
@@ -144,6 +203,26 @@ mod tests {
         }
         schedule.goes_on(pair(0), now);
         assert_eq!(schedule.next(now, |_| true), Some(pair(0)));
+    }
+
+    #[test]
+    fn what_is_due_is_spread_again() {
+        let now = Instant::now();
+        let mut schedule = schedule(2, now);
+        schedule.all_due(now);
+        schedule.spread(now, || u64::MAX / 2);
+        let at = |schedule: &Schedule, seconds| schedule.next(now + Duration::from_secs(seconds), |_| true).is_some();
+        assert!(!at(&schedule, 239) && at(&schedule, 241));
+        assert_eq!((schedule.pairs_count(), schedule.left_of_round()), (2, 2));
+    }
+
+    #[test]
+    fn a_shorter_interval_holds_at_once() {
+        let now = Instant::now();
+        let mut schedule = schedule(1, now);
+        schedule.ended(pair(0), now);
+        schedule.set_interval(Duration::from_secs(10), now);
+        assert_eq!(schedule.next(now + Duration::from_secs(10), |_| true), Some(pair(0)));
     }
 
     #[test]

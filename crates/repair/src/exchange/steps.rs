@@ -5,28 +5,28 @@
 //! copies (`send`).
 
 use super::back::KeyedItem;
+use super::class_fold::{WantedRanges, fold};
 use super::client::{
     ExchangeAnswer, ExchangeClient, ExchangePart, ExchangeQuestion, KeyHeld, KeysAnswer, KeysQuestion, MarkQuestion,
-    RootQuestion, Standing,
+    RootAnswer, RootQuestion, Standing,
 };
-use super::dropped::{DroppedCopies, DroppedCopy};
+use super::drops::{InPlace, ToDrop, drop_all, fetch};
 use super::exchanges::{Exchanges, not_saved};
-use super::folded_sums::fold;
 use super::lists::Item;
 use super::machine::{Action, Begin, Ended, Event, Exchange, Tally, marked_seq};
-use super::marks::{PeerStore, Towards};
+use super::other_ways::read_items;
 use super::pairs::{Pair, busy, witnesses};
-use super::sums::{Cut, RANGES};
+use super::sums::{Cut, NO_SLOTS, Sums};
 use super::verdict::Witness;
 use crate::Host;
-use crate::compare::refusal;
 use crate::fold::Candidate;
 use crate::progress::TransferKind;
 use crate::send::Target;
 use crate::work::Work;
+use bytes::Bytes;
 use ombak_kv::ClassId;
-use ombak_kv::repair_host::{Access, RepairHost, TRANSFER_BYTES_MAX, mix};
-use ombak_kv::replica::{COMPARE_KEYS_MAX, Held, HeldVersion, range_of};
+use ombak_kv::repair_host::{Access, PeerStore, TRANSFER_BYTES_MAX, Towards, mix};
+use ombak_kv::replica::{COMPARE_KEYS_MAX, Held, HeldVersion};
 use ombak_ring::RingVersion;
 use ombak_runtime::Asker;
 use ombak_types::time::UnixMicros;
@@ -65,12 +65,24 @@ pub(super) struct Run {
     node: NodeId,
     client: Arc<dyn ExchangeClient>,
     home_version: RingVersion,
+    class_print: u64,
+    /// The first slot of expiry that this exchange compares.
+    first_slot: u32,
     store_id: u64,
+    /// The store of this node with its token, from before anything was looked at; none if the class
+    /// was not full.
+    own: Option<PeerStore>,
     is_way_back: bool,
     /// The keys of the items, in their order.
     keys: Arc<[KeyedItem]>,
     exchange: Exchange,
     bytes: u64,
+    /// Up to this seq copies of this store were in doubt when the exchange began.
+    doubt_to: u64,
+    /// Whether the other node was asked to note a mark: something differed.
+    has_asked_mark: bool,
+    /// By the places of versions: the nodes that hold something else of the key.
+    others: BTreeMap<usize, Vec<NodeId>>,
 }
 
 impl Run {
@@ -79,25 +91,67 @@ impl Run {
         exchanges: Arc<Exchanges>,
         work: Arc<Work>,
         host: &Host,
-        (class, node): Pair,
+        pair: Pair,
         back: Option<Vec<KeyedItem>>,
     ) -> Result<Progress, Error> {
-        let client = exchanges.peers.client(node).ok_or_else(|| busy("the other node has no exchanges"))?;
+        let home_version = host.home_version(pair.0.partition);
+        let class_print = host.buckets().snapshot().class_print(pair.0.n);
+        let first_slot = Exchanges::first_slot(&**host, pair.0)?;
+        // A loss after this draws another token.
+        let own = own_store(&exchanges, host, pair.0).await?;
+        let cut = cut(&exchanges, host, pair.0, first_slot).await?;
+        let at = (home_version, class_print, first_slot);
+        Self::begin_at((exchanges, work), host, pair, at, (own, cut, back), Exchange::begin).await
+    }
+
+    /// Begins an exchange of some keys alone, without sums, and goes on to its end.
+    pub(super) async fn begin_with_keys(
+        exchanges: Arc<Exchanges>,
+        work: Arc<Work>,
+        host: &Host,
+        pair: Pair,
+        keys: Vec<Bytes>,
+    ) -> Result<Progress, Error> {
+        let (there, class) = (host.clone(), pair.0);
         let home_version = host.home_version(class.partition);
-        let cut = cut(&exchanges, host, class).await?;
+        let class_print = host.buckets().snapshot().class_print(class.n);
+        let own = own_store(&exchanges, host, class).await?;
+        let items = host.transfers().pool.run(move || read_items(&*there, class, &keys)).await??;
+        if items.is_empty() {
+            let (ended, tally, at) = (Ended::Partly, Tally::default(), host.now());
+            return Ok(Progress::Ended { ended, tally, bytes: 0, at });
+        }
+        // All of them take part.
+        let cut = Cut { seq: u64::MAX, through: 0, sums: Sums::default() };
+        let begin = Exchange::begin_with_keys;
+        let at = (home_version, class_print, NO_SLOTS);
+        Self::begin_at((exchanges, work), host, pair, at, (own, cut, Some(items)), begin).await
+    }
+
+    async fn begin_at(
+        (exchanges, work): (Arc<Exchanges>, Arc<Work>),
+        host: &Host,
+        (class, node): Pair,
+        (home_version, class_print, first_slot): (RingVersion, u64, u32),
+        (own, cut, back): (Option<PeerStore>, Cut, Option<Vec<KeyedItem>>),
+        begins: fn(Begin) -> (Exchange, Action),
+    ) -> Result<Progress, Error> {
+        let client = exchanges.peers.client(node).ok_or_else(|| busy("the other node has no exchanges"))?;
         let store_id = host.partitions().find(class.partition)?.store().identity().store_id;
-        let mark_of = |node| exchanges.marks.read(|marks| marks.towards(class, node, store_id));
+        let mark_of = |node| host.transfers().marks.towards(class, node, store_id);
+        let doubt_to = host.transfers().doubt.up_to(class.partition);
         let of_others = witnesses(&**host, class, node).into_iter().filter_map(mark_of).map(|mark| mark.seq);
         let mark = mark_of(node);
         let begin = Begin {
-            is_full: host.is_full(class.partition, class.n),
+            is_full: own.is_some(),
             cut,
             highest_mark: of_others.chain(mark.map(|mark| mark.seq)).max().unwrap_or_default(),
             mark,
             own_store: store_id,
+            doubt_to,
             way_back: back.as_ref().map(|keys| keys.iter().map(|key| key.item).collect()),
         };
-        let (exchange, action) = Exchange::begin(begin);
+        let (exchange, action) = begins(begin);
         let is_way_back = back.is_some();
         let keys = back.unwrap_or_default().into();
         let run = Self {
@@ -107,18 +161,24 @@ impl Run {
             node,
             client,
             home_version,
+            class_print,
+            first_slot,
             store_id,
+            own,
             is_way_back,
             keys,
             exchange,
             bytes: 0,
+            doubt_to,
+            has_asked_mark: false,
+            others: BTreeMap::new(),
         };
         run.go_on(host, action).await
     }
 
     /// Goes on after the pause.
     pub(super) async fn resume(mut self: Box<Self>, host: &Host) -> Result<Progress, Error> {
-        let Cut { sums, .. } = cut(&self.exchanges, host, self.class).await?;
+        let Cut { sums, .. } = cut(&self.exchanges, host, self.class, self.first_slot).await?;
         let action = self.exchange.on(Event::Resumed(sums));
         self.go_on(host, action).await
     }
@@ -136,6 +196,9 @@ impl Run {
             let event = match action {
                 Action::Pause => return Ok(Progress::Paused(Box::new(self))),
                 Action::End(ended) => {
+                    if ended == Ended::Included {
+                        self.exchanges.doubt_rounds.ended(&**host, (self.class, self.node), self.doubt_to);
+                    }
                     let (tally, bytes, at) = (self.exchange.tally(), self.bytes, host.now());
                     return Ok(Progress::Ended { ended, tally, bytes, at });
                 }
@@ -145,17 +208,27 @@ impl Run {
         }
     }
 
-    /// Takes one step. A stop, or a change of the home, ends the exchange before it.
+    /// Takes one step. A stop, a change of the home, or a loss of this node's store ends the
+    /// exchange before it.
     async fn take(&mut self, host: &Host, step: Action) -> Result<Event, Error> {
         self.check(host)?;
+        if matches!(step, Action::Push(_) | Action::Drop(_) | Action::Mark { .. } | Action::Keep(_)) {
+            self.check_own_store(host).await?;
+        }
         Ok(match step {
             Action::AskRoot { seq, sum, marked_seq } => {
                 let root = RootQuestion { store_id: self.store_id, seq, sum, marked_seq };
                 match self.ask(ExchangePart::Root(root)).await? {
-                    ExchangeAnswer::Root(answer) => Event::Root(answer),
+                    ExchangeAnswer::Root(answer) => {
+                        self.check_told(host, answer.known_seq)?;
+                        self.note_told(host, self.node, answer.standing);
+                        self.forget_void_mark(host, answer.standing);
+                        Event::Root(answer)
+                    }
                     _ => return Err(other_answer()),
                 }
             }
+            Action::Meet(places) => self.meet(host, &places).await?,
             Action::AskGroups => Event::Sums(self.sums(ExchangePart::Groups).await?),
             Action::AskRanges(groups) => Event::Sums(self.sums(ExchangePart::Ranges { groups }).await?),
             Action::AskSome(ranges) => Event::Sums(self.sums(ExchangePart::Some { ranges }).await?),
@@ -172,6 +245,7 @@ impl Run {
             Action::Push(places) => Event::Pushed(self.push(host, &places).await?),
             Action::Drop(places) => Event::Dropped(self.drop_all(host, &places).await?),
             Action::Mark { seq, token } => {
+                self.has_asked_mark = true;
                 match self.ask(ExchangePart::Mark(MarkQuestion { store_id: self.store_id, seq, token })).await? {
                     ExchangeAnswer::Marked(peer_seq) => Event::Marked(peer_seq),
                     _ => return Err(other_answer()),
@@ -180,6 +254,11 @@ impl Run {
             Action::Keep(mark) => self.keep(host, mark).await?,
             Action::Pause | Action::End(_) => return Err(StoreFailure::internal("this is no step").into()),
         })
+    }
+
+    /// Notes what another node had on its disk when it answered.
+    fn note_told(&self, host: &Host, node: NodeId, standing: Standing) {
+        host.transfers().told.note(node, self.class.partition, standing.store_id, standing.seq);
     }
 
     fn check(&self, host: &Host) -> Result<(), Error> {
@@ -191,6 +270,38 @@ impl Run {
         let home = placement.home(self.class.partition);
         if home.is_changing() || home.version() != self.home_version {
             return Err(busy("the home has begun to change"));
+        }
+        if host.buckets().snapshot().class_print(self.class.n) != self.class_print {
+            return Err(busy("an n_val has begun to change"));
+        }
+        let transfers = host.transfers();
+        let is_same = |own: &PeerStore| {
+            let ClassId { partition, n } = self.class;
+            host.is_full(partition, n) && transfers.fullness.token(self.class) == Some(own.token)
+        };
+        // Without a store of its own it began because a rule is broken.
+        let Some(own) = &self.own else { return Ok(()) };
+        if !is_same(own) || transfers.doubt.up_to(self.class.partition) > self.doubt_to {
+            return Err(lost());
+        }
+        Ok(())
+    }
+
+    /// As [`Self::check`], with losses of this node's store that nobody has noted yet.
+    async fn check_own_store(&self, host: &Host) -> Result<(), Error> {
+        if self.own.is_some() && own_store(&self.exchanges, host, self.class).await? != self.own {
+            return Err(lost());
+        }
+        self.check(host)
+    }
+
+    /// Ends the exchange if another node knows a seq of this node's store that this node does not
+    /// have: the store was set back. The next handshake finds that out, too.
+    fn check_told(&self, host: &Host, told_seq: u64) -> Result<(), Error> {
+        let partition = host.partitions().find(self.class.partition)?;
+        let store = partition.store();
+        if told_seq > store.last_seq() || store.openings().is_lost_for_told(told_seq) {
+            return Err(busy("this node's store does not have what it has told"));
         }
         Ok(())
     }
@@ -204,10 +315,13 @@ impl Run {
     /// Asks a node, within the limit of bytes.
     async fn ask_at(&mut self, client: &Arc<dyn ExchangeClient>, part: ExchangePart) -> Result<ExchangeAnswer, Error> {
         let bytes = part.bytes();
-        self.exchanges.throttle.admit(bytes).await;
+        self.exchanges.throttle.admit(bytes + part.answer_bytes_max()).await;
         self.bytes += bytes;
-        let question = ExchangeQuestion { class: self.class, home_version: self.home_version, part };
-        self.work.in_time(client.ask(question)).await
+        let (class, home_version, first_slot) = (self.class, self.home_version, self.first_slot);
+        let question = ExchangeQuestion { class, home_version, class_print: self.class_print, first_slot, part };
+        let answer = self.work.in_time(client.ask(question)).await?;
+        self.bytes += answer.bytes();
+        Ok(answer)
     }
 
     async fn sums(&mut self, part: ExchangePart) -> Result<Vec<u64>, Error> {
@@ -218,13 +332,13 @@ impl Run {
     }
 
     async fn list(&mut self, host: &Host, ranges: Vec<u32>) -> Result<Event, Error> {
-        let (there, class) = (host.clone(), self.class);
+        let (there, class, first_slot) = (host.clone(), self.class, self.first_slot);
         let listed = host.transfers().walk(Asker::default(), move |waited| {
             let partition = there.partitions().find(class.partition)?;
             let mut by_range: BTreeMap<u32, Vec<KeyedItem>> = ranges.iter().map(|range| (*range, Vec::new())).collect();
             let (mut count, mut last) = (0, u32::MAX);
-            fold(&*there, &partition, class, waited, |entry, hash| {
-                let range = range_of(hash, RANGES as u32);
+            let wanted = WantedRanges::new(&ranges, first_slot);
+            fold(&*there, &partition, (class, &wanted), waited, |entry, hash, range| {
                 let Some(keys) = by_range.get_mut(&range).filter(|_| range <= last) else { return };
                 let item = Item { mix: mix(hash, entry.digest), seq: entry.seq };
                 keys.push(KeyedItem { item, key: entry.key.clone(), digest: entry.digest });
@@ -247,18 +361,45 @@ impl Run {
     /// Asks what the other node holds of some versions that are here still.
     async fn compare(&mut self, host: &Host, places: &[usize], peer: PeerStore) -> Result<Event, Error> {
         let client = self.client.clone();
-        let (standings, held) = self.ask_keys(host, &client, places, 0).await?;
+        let mark = host.transfers().marks.towards(self.class, self.node, self.store_id);
+        let asked_seq = mark.map_or(0, |mark| mark.peer_seq);
+        let (standings, held) = self.ask_keys(host, &client, places, asked_seq).await?;
+        standings.iter().for_each(|(standing, _)| self.note_told(host, self.node, *standing));
+        // Without a question the first answer says how far the mark goes.
+        let marked_seq = standings.iter().map(|answer| covered(mark, *answer)).min().unwrap_or(u64::MAX);
         let is_peer = |(standing, _): &(Standing, u64)| {
             standing.is_full && peer == PeerStore { store_id: standing.store_id, token: standing.token }
         };
-        Ok(Event::Held { is_reliable: standings.iter().all(is_peer), held })
+        self.note_others(self.node, places, &held);
+        Ok(Event::Held { is_reliable: standings.iter().all(is_peer), marked_seq, held })
+    }
+
+    /// Asks what the other node stands for, and holds of some versions that are here still.
+    async fn meet(&mut self, host: &Host, places: &[usize]) -> Result<Event, Error> {
+        let client = self.client.clone();
+        let mark = host.transfers().marks.towards(self.class, self.node, self.store_id);
+        let asked_seq = mark.map_or(0, |mark| mark.peer_seq);
+        let (standings, held) = self.ask_keys(host, &client, places, asked_seq).await?;
+        standings.iter().for_each(|(standing, _)| self.note_told(host, self.node, *standing));
+        let known_seq = standings.iter().map(|(_, known_seq)| *known_seq).min().unwrap_or_default();
+        let store = |standing: &Standing| (standing.store_id, standing.token);
+        let is_one = standings.windows(2).all(|two| store(&two[0].0) == store(&two[1].0));
+        let is_lost = standings.iter().any(|(standing, _)| standing.is_lost);
+        // Of two stores nothing is known.
+        let standing = standings.last().filter(|_| is_one).map(|(standing, _)| *standing).unwrap_or_default();
+        let standing = Standing { is_lost, ..standing };
+        Ok(Event::Met { answer: RootAnswer { is_same: false, standing, known_seq }, held })
     }
 
     /// Asks all further primaries. One that does not answer is a silent witness.
     async fn ask_witnesses(&mut self, host: &Host, places: &[usize]) -> Result<Event, Error> {
         let mut answers = Vec::new();
         for node in witnesses(&**host, self.class, self.node) {
-            answers.push(self.ask_witness(host, node, places).await.unwrap_or_else(|_| Witness::silent()));
+            let answer = self.ask_witness(host, node, places).await.unwrap_or_else(|_| Witness::silent());
+            if answer.is_full {
+                self.note_others(node, places, &answer.held);
+            }
+            answers.push(answer);
         }
         Ok(Event::Witnessed(answers))
     }
@@ -267,17 +408,14 @@ impl Run {
         let client = self.exchanges.peers.client(node).filter(|_| host.peers().is_up(node));
         let client = client.ok_or(Error::AllNodesDown)?;
         let (class, store_id) = (self.class, self.store_id);
-        let mark = self.exchanges.marks.read(|marks| marks.towards(class, node, store_id));
+        let mark = host.transfers().marks.towards(class, node, store_id);
         let asked_seq = mark.map_or(0, |mark| mark.peer_seq);
         let (standings, held) = self.ask_keys(host, &client, places, asked_seq).await?;
-        let covered = |(standing, known_seq): &(Standing, u64)| {
-            let own = mark.map_or(0, |mark| marked_seq(&mark, *standing));
-            own.max(*known_seq)
-        };
+        standings.iter().for_each(|(standing, _)| self.note_told(host, node, *standing));
         Ok(Witness {
             is_full: standings.iter().all(|(standing, _)| standing.is_full),
             // Without an answer nothing is known of the store.
-            marked_seq: standings.iter().map(covered).min().unwrap_or_default(),
+            marked_seq: standings.iter().map(|answer| covered(mark, *answer)).min().unwrap_or_default(),
             held,
         })
     }
@@ -307,6 +445,7 @@ impl Run {
                 if answered.len() != asked {
                     return Err(other_answer());
                 }
+                self.check_told(host, known_seq)?;
                 standings.push((standing, known_seq));
                 numbers.into_iter().zip(answered).for_each(|(number, answered)| held[number] = answered);
             }
@@ -331,19 +470,56 @@ impl Run {
     /// Drops versions that were removed everywhere else, each only if it is still that version.
     /// They are in the file of dropped copies before.
     async fn drop_all(&self, host: &Host, places: &[usize]) -> Result<Vec<bool>, Error> {
-        let keys: Vec<KeyedItem> = self.keys_of(places).cloned().collect();
-        let (partition, n, count) = (self.class.partition, self.class.n, keys.len());
-        warn!(partition, n, count, "versions that all other primaries had and lack now are removed here");
+        let (partition, n, count) = (self.class.partition, self.class.n, places.len());
+        warn!(partition, n, count, "versions that all other primaries lack are removed here");
+        let mut drops = Vec::with_capacity(places.len());
+        for (place, keyed) in places.iter().zip(self.keys_of(places)) {
+            let others = self.others.get(place).map_or(&[][..], Vec::as_slice);
+            let in_place = match others.is_empty() {
+                true => InPlace::Nothing,
+                false => fetch(&self.work, host, self.class, &keyed.key, others).await,
+            };
+            drops.push(ToDrop { keyed: keyed.clone(), in_place });
+        }
         let (there, exchanges, at) = (host.clone(), self.exchanges.clone(), (self.class, self.home_version));
-        host.transfers().pool.run(move || drop_copies(&*there, &exchanges.dropped, at, &keys)).await?
+        host.transfers().pool.run(move || drop_all(&*there, &exchanges.dropped, at, drops)).await?
     }
 
-    /// Saves the mark of this node. The other node has it already.
+    /// Notes which versions a node has something else in place of, that neither contains them nor
+    /// is contained in them.
+    fn note_others(&mut self, node: NodeId, places: &[usize], held: &[KeyHeld]) {
+        for (place, held) in places.iter().zip(held) {
+            if *held == KeyHeld::Readable(Held::Other) {
+                self.others.entry(*place).or_default().push(node);
+            }
+        }
+    }
+
+    /// Saves the mark of this node. The other node has it already. Of two stores with equal copies,
+    /// whose last mark holds, it may be saved later.
     async fn keep(&self, host: &Host, mark: Towards) -> Result<Event, Error> {
-        let (exchanges, class, node) = (self.exchanges.clone(), self.class, self.node);
-        let keep = move || exchanges.marks.change(|marks| marks.keep(class, node, mark));
+        let (there, class, node) = (host.clone(), self.class, self.node);
+        let before = host.transfers().marks.towards(class, node, self.store_id);
+        host.transfers().told.note(node, class.partition, mark.peer.store_id, mark.peer_seq);
+        if !self.has_asked_mark && before.is_some_and(|before| before.peer == mark.peer) {
+            host.transfers().marks.keep_soon(class, node, mark, host.runtime().now());
+            return Ok(Event::Kept);
+        }
+        let keep = move || {
+            there.transfers().told.save()?;
+            there.transfers().marks.keep(class, node, mark)
+        };
         host.transfers().pool.run(keep).await?.map_err(|why| not_saved(&why))?;
         Ok(Event::Kept)
+    }
+
+    /// Forgets the mark of this node's store, if the other node's answer says that it holds no
+    /// more.
+    fn forget_void_mark(&self, host: &Host, standing: Standing) {
+        let mark = host.transfers().marks.towards(self.class, self.node, self.store_id);
+        if let Some(mark) = mark.filter(|mark| standing.is_full && marked_seq(mark, standing) == 0) {
+            host.transfers().marks.forget(self.class, self.node, mark, host.runtime().now());
+        }
     }
 
     fn target(&self, host: &Host, node: NodeId) -> Target {
@@ -351,7 +527,7 @@ impl Run {
             class: self.class,
             node,
             home_version: self.home_version,
-            tracked: self.work.progress.begin(TransferKind::Owed, self.class, node, host.now()),
+            tracked: self.work.progress.begin(TransferKind::Exchange, self.class, node, host.now()),
             refusal: Mutex::default(),
         }
     }
@@ -411,7 +587,7 @@ fn readable_of(
 fn read_candidates(host: &Host, partition: u32, keys: &[KeyedItem]) -> Result<Vec<(usize, Candidate)>, Error> {
     let partition = host.partitions().find(partition)?;
     let read = |(number, keyed): (usize, &KeyedItem)| {
-        let KeyedItem { key, digest, .. } = keyed;
+        let KeyedItem { item, key, digest } = keyed;
         let found = partition.read_head(key, Access::Blocking);
         let found = found.and_then(|found| {
             let Some(found) = found else { return Ok(None) };
@@ -428,53 +604,31 @@ fn read_candidates(host: &Host, partition: u32, keys: &[KeyedItem]) -> Result<Ve
             Err(_) => (*digest, 0, VectorClock::new(), false),
         };
         let held = HeldVersion { key: key.clone(), digest: found_digest, clock };
-        (found_digest == *digest).then_some((number, Candidate { held, bytes, is_readable }))
+        (found_digest == *digest).then_some((number, Candidate { held, seq: item.seq, bytes, is_readable }))
     };
     Ok(keys.iter().enumerate().filter_map(read).collect())
 }
 
-/// Writes versions to the file of dropped copies, and drops each that is still the same, as long as
-/// the home has the version that the exchange is for. Returns for each whether it went. Blocks.
-fn drop_copies(
-    host: &dyn RepairHost,
-    file: &DroppedCopies,
-    (class, home_version): (ClassId, RingVersion),
-    keys: &[KeyedItem],
-) -> Result<Vec<bool>, Error> {
-    let partition = host.partitions().find(class.partition)?;
-    let mut dropped = Vec::with_capacity(keys.len());
-    for KeyedItem { item, key, digest } in keys {
-        let locked = partition.lock(key, Access::Blocking).map_err(refusal)?;
-        // This may have waited for long, for a thread or for the lock.
-        if host.home_version(class.partition) != home_version {
-            return Err(busy("the home has begun to change"));
-        }
-        // The lock keeps it as it is. What cannot be read stays.
-        let found = partition.read(key, Access::Blocking).ok().flatten();
-        let Some(found) = found.filter(|found| found.digest == *digest && found.seq == item.seq) else {
-            dropped.push(false);
-            continue;
-        };
-        let copy = DroppedCopy {
-            class,
-            seq: found.seq,
-            dropped_at: host.now(),
-            stored_secs: found.stored_secs,
-            key: key.clone(),
-            head: found.head,
-            body: found.body.unwrap_or_default(),
-        };
-        file.append(&copy).map_err(|why| not_saved(&why))?;
-        host.reaping().fences.raise_for_key(class.partition, key);
-        dropped.push(locked.remove_proven(*digest).map_err(refusal)?);
-    }
-    Ok(dropped)
+/// The sums of this node.
+async fn cut(exchanges: &Arc<Exchanges>, host: &Host, class: ClassId, first_slot: u32) -> Result<Cut, Error> {
+    let (exchanges, there) = (exchanges.clone(), host.clone());
+    host.transfers().pool.run(move || exchanges.cut(&*there, class, first_slot)).await?
 }
 
-/// The sums of this node.
-async fn cut(exchanges: &Arc<Exchanges>, host: &Host, class: ClassId) -> Result<Cut, Error> {
+/// The store of this node, once all of its losses were noted; none if the class is not full.
+async fn own_store(exchanges: &Arc<Exchanges>, host: &Host, class: ClassId) -> Result<Option<PeerStore>, Error> {
     let (exchanges, there) = (exchanges.clone(), host.clone());
-    host.transfers().walk(Asker::default(), move |waited| exchanges.cut(&*there, class, waited)).await
+    host.transfers().pool.run(move || exchanges.own_store(&*there, class)).await?
+}
+
+/// Up to which seq of this node's store everything was included at a node that stands like this, as
+/// this node's mark for it says, if it holds, or what that node knows.
+fn covered(mark: Option<Towards>, (standing, known_seq): (Standing, u64)) -> u64 {
+    mark.map_or(0, |mark| marked_seq(&mark, standing)).max(known_seq)
+}
+
+fn lost() -> Error {
+    busy("this node's store has lost something")
 }
 
 fn other_answer() -> Error {
@@ -484,16 +638,12 @@ fn other_answer() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_kv::{Kv, KvConfig};
-    use ombak_storage::{MemoryConfig, MemoryFactory};
-    use ombak_types::Bucket;
-    use ombak_types::names::encode_storage_key;
 
     #[test]
     fn what_this_node_cannot_read_does_not_count_as_held_elsewhere() {
         let candidate = |is_readable| {
             let held = HeldVersion { key: "k".into(), digest: 1, clock: VectorClock::new() };
-            Candidate { held, bytes: 1, is_readable }
+            Candidate { held, seq: 1, bytes: 1, is_readable }
         };
         let mut held = vec![KeyHeld::Readable(Held::Same); 4];
         let (numbers, versions) =
@@ -501,22 +651,5 @@ mod tests {
         assert_eq!((numbers, versions.len()), (vec![0, 3], 2));
         let same = KeyHeld::Readable(Held::Same);
         assert_eq!(held, [same, same, KeyHeld::Unreadable, same]);
-    }
-
-    #[tokio::test]
-    async fn nothing_is_dropped_once_the_home_has_changed() {
-        let dir = tempfile::tempdir().unwrap();
-        let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
-        let kv = Kv::open(KvConfig::new("node", dir.path(), stores)).unwrap();
-        let (host, class) = (kv.repair_host(), ClassId { partition: 0, n: 3 });
-        let file = DroppedCopies::new(kv.file_system().clone(), dir.path().to_owned());
-        let mut key = Vec::new();
-        encode_storage_key(&Bucket::untyped("b"), b"k", &mut key);
-        let keys = [KeyedItem { item: Item { mix: 1, seq: 1 }, key: key.into(), digest: 1 }];
-        let drop_at = |version| drop_copies(&*host, &file, (class, version), &keys);
-        let version = host.home_version(class.partition);
-        assert_eq!(drop_at(version), Ok(vec![false]), "nothing is there");
-        let later = RingVersion { number: version.number + 1, ..version };
-        assert_eq!(drop_at(later), Err(busy("the home has begun to change")));
     }
 }

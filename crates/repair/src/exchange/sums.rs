@@ -1,25 +1,42 @@
-//! Sums over ranges of key hashes, by which two primaries compare what they hold of a class.
+//! Sums over ranges, by which two primaries compare what they hold of a class.
 //!
 //! Each version has a *mix*, a number made of its key and its digest. The sum of a range is the
-//! wrapping sum of the mixes of its versions. Ranges are of equal size. 64 neighbours form a group,
-//! and the sum of a group, or of the class, is the sum of its ranges.
+//! wrapping sum of the mixes of its versions. 64 neighbours form a group, and the sum of a group,
+//! or of the class, is the sum of its ranges.
+//!
+//! ```text
+//! range 0 .. 4,095       key hashes, in equal parts: versions that do not expire as a whole
+//! range 4,096 .. 8,191   slots of expiry: slot s is in range 4,096 + s mod 4,096
+//! ```
+//!
+//! Copies of a version that expires may disappear at different moments. So both nodes leave out
+//! what expires before the *first slot* of the exchange, which the asking node chooses. It is the
+//! second slot after the present one: clocks may differ by a whole slot, which is more than an
+//! hour.
 //!
 //! What it is not: a proof of what a version says. Equal sums mean equal sets of versions, up to a
 //! chance of 2^-64.
 
-use ombak_kv::ClassId;
 use ombak_kv::repair_host::RepairHost;
-use ombak_runtime::Waited;
+use ombak_kv::replica::range_of;
+use ombak_kv::{ClassId, SLOT_SECS, slot_of};
 use ombak_types::Error;
+use ombak_types::time::UnixMicros;
 
-/// Number of ranges of a class.
-pub const RANGES: usize = 4_096;
+/// Number of ranges of key hashes.
+pub(crate) const KEY_RANGES: usize = 4_096;
+/// Number of ranges of a class, those of slots of expiry included.
+pub const RANGES: usize = 2 * KEY_RANGES;
 /// Number of ranges of a group.
 pub const RANGES_IN_GROUP: usize = 64;
-/// Number of groups of a class. A bit of a 64-bit number stands for each.
+/// Number of groups of a class.
 pub const GROUPS: usize = RANGES / RANGES_IN_GROUP;
+/// Some groups: bit g stands for group g.
+pub type GroupSet = u128;
+/// The first slot of an exchange that compares nothing that expires. No version is in it.
+pub const NO_SLOTS: u32 = u32::MAX;
 
-const _: () = assert!(GROUPS == u64::BITS as usize);
+const _: () = assert!(GROUPS == GroupSet::BITS as usize);
 
 /// The sums of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,9 +55,44 @@ pub(crate) struct Cut {
 
 /// Knows the sums of classes.
 pub(crate) trait SumSource: Send + Sync {
-    /// The sums of a class, synced; none while they are not known. Blocks until they are there, or
-    /// until nobody waits for them any more.
-    fn cut(&self, host: &dyn RepairHost, class: ClassId, waited: &Waited<'_>) -> Result<Option<Cut>, Error>;
+    /// The sums of a class from a first slot of expiry on, synced; none while they are not known.
+    /// Blocks.
+    fn cut(&self, host: &dyn RepairHost, class: ClassId, first_slot: u32) -> Result<Option<Cut>, Error>;
+}
+
+/// The first slot of expiry of an exchange that begins now.
+pub(crate) fn first_slot_at(now: UnixMicros) -> u32 {
+    present_slot(now).saturating_add(2)
+}
+
+/// Whether a slot has not begun to pass by this node's clock.
+pub(crate) fn is_to_come(slot: u32, now: UnixMicros) -> bool {
+    slot > present_slot(now)
+}
+
+fn present_slot(now: UnixMicros) -> u32 {
+    u32::try_from(now.secs() / u64::from(SLOT_SECS)).unwrap_or(u32::MAX)
+}
+
+/// The range of a version; none if it expires before the first slot.
+pub(crate) fn range_of_version(hash: u64, expires_secs: u32, first_slot: u32) -> Option<u32> {
+    match slot_of(expires_secs) {
+        None => Some(range_of(hash, KEY_RANGES as u32)),
+        Some(slot) if slot < first_slot => None,
+        Some(slot) => Some(range_of_slot(slot)),
+    }
+}
+
+/// The range of a slot of expiry.
+pub(crate) const fn range_of_slot(slot: u32) -> u32 {
+    KEY_RANGES as u32 + slot % KEY_RANGES as u32
+}
+
+/// Leaves out the sums at the end that are 0. Without versions that expire these are many.
+pub(crate) fn trimmed(mut sums: Vec<u64>) -> Vec<u64> {
+    let length = sums.iter().rposition(|sum| *sum != 0).map_or(0, |last| last + 1);
+    sums.truncate(length);
+    sums
 }
 
 impl Default for Sums {
@@ -50,6 +102,11 @@ impl Default for Sums {
 }
 
 impl Sums {
+    /// Sums of nothing that take no memory, and to which nothing can be added.
+    pub(crate) fn none() -> Self {
+        Self(Box::default())
+    }
+
     /// Adds a version to a range.
     pub(crate) fn add(&mut self, range: u32, mix: u64) {
         if let Some(sum) = self.0.get_mut(range as usize) {
@@ -73,31 +130,35 @@ impl Sums {
     }
 
     /// The sums of the ranges of some groups.
-    pub(crate) fn of_groups(&self, groups: u64) -> Vec<u64> {
+    pub(crate) fn of_groups(&self, groups: GroupSet) -> Vec<u64> {
         self.of(&ranges_of(groups))
     }
 
-    /// The groups whose sums differ, each as a bit; none if the other node has sent another number
-    /// of sums.
-    pub(crate) fn differing_groups(&self, theirs: &[u64]) -> Option<u64> {
+    /// The groups whose sums differ; none if the other node has sent too many sums. Those that are
+    /// missing at the end are 0.
+    pub(crate) fn differing_groups(&self, theirs: &[u64]) -> Option<GroupSet> {
         let own = self.groups();
-        let bit = |(group, (own, theirs)): (usize, (&u64, &u64))| u64::from(own != theirs) << group;
-        (own.len() == theirs.len()).then(|| own.iter().zip(theirs).enumerate().map(bit).sum())
+        let bit = |group: usize| GroupSet::from(own.get(group) != Some(&sum_at(theirs, group))) << group;
+        (theirs.len() <= own.len()).then(|| (0..own.len()).map(bit).sum())
     }
 
-    /// Those of some ranges whose sums differ; none if the other node has sent another number of
-    /// sums.
+    /// Those of some ranges whose sums differ; none if the other node has sent too many sums. Those
+    /// that are missing at the end are 0.
     pub(crate) fn differing(&self, ranges: &[u32], theirs: &[u64]) -> Option<Vec<u32>> {
         let own = self.of(ranges);
-        let sums = ranges.iter().zip(own.iter().zip(theirs));
-        let differing = sums.filter(|(_, (own, theirs))| own != theirs).map(|(range, _)| *range);
-        (own.len() == theirs.len()).then(|| differing.collect())
+        let sums = ranges.iter().zip(own.iter().enumerate());
+        let differing = sums.filter(|(_, (at, own))| **own != sum_at(theirs, *at)).map(|(range, _)| *range);
+        (theirs.len() <= own.len()).then(|| differing.collect())
     }
 }
 
 /// The numbers of the ranges of some groups, ascending.
-pub(crate) fn ranges_of(groups: u64) -> Vec<u32> {
+pub(crate) fn ranges_of(groups: GroupSet) -> Vec<u32> {
     (0..RANGES as u32).filter(|range| groups >> (*range as usize / RANGES_IN_GROUP) & 1 == 1).collect()
+}
+
+fn sum_at(sums: &[u64], at: usize) -> u64 {
+    sums.get(at).copied().unwrap_or_default()
 }
 
 fn sum_of(sums: &[u64]) -> u64 {
@@ -125,8 +186,37 @@ mod tests {
         assert_eq!(ranges.len(), 128);
         assert_eq!(own.differing(&ranges, &theirs.of_groups(groups)), Some(vec![70, 4_095]));
         assert_eq!(own.differing(&[3], &[0, 0]), None, "another number of sums is no answer");
-        assert_eq!(own.differing_groups(&[0]), None);
-        own.add(5_000, 1);
-        assert_eq!(own.of(&[5_000]), [0], "such a range does not exist");
+        assert_eq!(own.differing_groups(&[0; GROUPS + 1]), None);
+        own.add(RANGES as u32, 1);
+        assert_eq!(own.of(&[RANGES as u32]), [0], "such a range does not exist");
+    }
+
+    #[test]
+    fn sums_that_are_missing_at_the_end_are_nothing() {
+        let mut own = Sums::default();
+        own.add(3, 5);
+        let sums = trimmed(own.groups());
+        assert_eq!((sums.len(), own.differing_groups(&sums)), (1, Some(0)));
+        own.add(RANGES as u32 - 1, 7);
+        assert_eq!(own.differing_groups(&sums), Some(1 << (GROUPS - 1)));
+        assert_eq!(own.differing(&[3, 4], &[5]), Some(vec![]));
+        assert_eq!(own.differing(&[4, 3], &[]), Some(vec![3]));
+        assert!(trimmed(vec![0, 0]).is_empty());
+    }
+
+    #[test]
+    fn what_expires_soon_is_in_no_range() {
+        let now = UnixMicros::from_secs(u64::from(SLOT_SECS) * 10 + 5);
+        let first = first_slot_at(now);
+        assert_eq!(first, 12, "the slot that passes and the next one are left out");
+        let range = |expires_secs| range_of_version(u64::MAX, expires_secs, first);
+        let last_key_range = KEY_RANGES as u32 - 1;
+        assert_eq!((range(0), range(u32::MAX)), (Some(last_key_range), Some(last_key_range)));
+        assert_eq!((range(1), range(12 * SLOT_SECS - 1)), (None, None));
+        assert_eq!(range(12 * SLOT_SECS), Some(KEY_RANGES as u32 + 12));
+        assert_eq!(range_of_version(0, 12 * SLOT_SECS, NO_SLOTS), None);
+        let of_other_clock = |secs: u64| is_to_come(first, UnixMicros::from_secs(now.secs() + secs));
+        assert!(of_other_clock(u64::from(SLOT_SECS)) && !of_other_clock(2 * u64::from(SLOT_SECS)));
+        assert!((0..2 * RANGES as u32).all(|slot| (range_of_slot(slot) as usize) < RANGES));
     }
 }

@@ -34,11 +34,25 @@ pub(crate) enum Verdict {
     Withhold,
 }
 
-/// Judges the version at a place of the question, which has a seq in this node's store. It was
-/// included up to `marked_seq` at the primary that lacks it now. `witnesses` are all further
-/// primaries.
-pub(crate) fn judge(place: usize, seq: u64, marked_seq: u64, witnesses: &[Witness]) -> Verdict {
-    if is_broken(BrokenRule::DropsNeedAllPrimaries) {
+/// A version of this node that another primary lacks, or holds in a way that is no evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lacked {
+    /// Its seq in this node's store.
+    pub(crate) seq: u64,
+    /// Up to this seq everything was included at the primary that lacks it now, by a mark that
+    /// holds.
+    pub(crate) marked_seq: u64,
+    /// Whether it is in doubt here.
+    pub(crate) is_in_doubt: bool,
+    /// What the other primary holds: nothing that contains the version, or something that it cannot
+    /// read.
+    pub(crate) held_there: KeyHeld,
+}
+
+/// Judges the version at a place of the question. `witnesses` are all further primaries.
+pub(crate) fn judge(place: usize, lacked: Lacked, witnesses: &[Witness]) -> Verdict {
+    let Lacked { seq, marked_seq, is_in_doubt, held_there } = lacked;
+    if is_broken(BrokenRule::DropsNeedAllPrimaries) && held_there.is_lack() {
         return if seq <= marked_seq { Verdict::Drop } else { Verdict::Push };
     }
     let answered = |witness: &&Witness| witness.is_full && place < witness.held.len();
@@ -46,16 +60,45 @@ pub(crate) fn judge(place: usize, seq: u64, marked_seq: u64, witnesses: &[Witnes
     if witnesses.iter().any(is_silent) && !is_broken(BrokenRule::DropsWaitForAllPrimaries) {
         return Verdict::Withhold;
     }
-    let mut is_covered = seq <= marked_seq;
-    for witness in witnesses.iter().filter(answered) {
-        match witness.held[place] {
+    let (mut has_lack, mut is_covered, mut is_held_somehow) = (false, true, false);
+    let of_witnesses = witnesses.iter().filter(answered).map(|witness| (witness.held[place], witness.marked_seq));
+    for (held, marked_seq) in [(held_there, marked_seq)].into_iter().chain(of_witnesses) {
+        match held {
             // An older version is no removal: a copy after a removal has a fresh clock.
             KeyHeld::Readable(Held::Same | Held::Covers | Held::Less) => return Verdict::Push,
-            KeyHeld::Unreadable => return Verdict::Withhold,
-            KeyHeld::Readable(Held::Nothing | Held::Other) => is_covered &= seq <= witness.marked_seq,
+            // It is there, and is no evidence.
+            KeyHeld::Unreadable | KeyHeld::InDoubt(Held::Same | Held::Covers | Held::Less) => is_held_somehow = true,
+            KeyHeld::Readable(Held::Nothing | Held::Other) | KeyHeld::InDoubt(Held::Nothing | Held::Other) => {
+                has_lack = true;
+                is_covered &= seq <= marked_seq;
+            }
         }
     }
-    if is_covered { Verdict::Drop } else { Verdict::Push }
+    let is_removed = has_lack && is_covered;
+    match () {
+        // That one is repaired first. What it cannot read is no lack, so it gets the version.
+        () if is_held_somehow && !is_in_doubt && held_there.is_lack() => Verdict::Withhold,
+        () if is_held_somehow && !is_in_doubt => Verdict::Push,
+        // Nobody knows more than the marks. Otherwise two stores in doubt would wait for each
+        // other.
+        () if is_held_somehow && is_removed => Verdict::Drop,
+        () if is_held_somehow => Verdict::Push,
+        () if is_covered || is_in_doubt => Verdict::Drop,
+        () => Verdict::Push,
+    }
+}
+
+/// Judges a version in doubt that this node holds for the primaries of its class, which are all of
+/// these. As long as one of them holds it in doubt itself, or cannot read it, that one decides.
+pub(crate) fn judge_foreign(place: usize, primaries: &[Witness]) -> Verdict {
+    let of_primary = |primary: &Witness| primary.held.get(place).copied().filter(|_| primary.is_full);
+    let held: Option<Vec<KeyHeld>> = primaries.iter().map(of_primary).collect();
+    let is_held = |held: &KeyHeld| matches!(held, KeyHeld::Readable(Held::Same | Held::Covers | Held::Less));
+    match held.filter(|held| !held.is_empty()) {
+        Some(held) if held.iter().any(is_held) => Verdict::Push,
+        Some(held) if held.iter().all(|held| held.is_lack()) => Verdict::Drop,
+        Some(_) | None => Verdict::Withhold,
+    }
 }
 
 #[cfg(test)]
@@ -63,6 +106,9 @@ mod tests {
     use super::*;
 
     const SEQ: u64 = 60;
+    const NOTHING: KeyHeld = KeyHeld::Readable(Held::Nothing);
+    const COVERED: Lacked = Lacked { seq: SEQ, marked_seq: SEQ, is_in_doubt: false, held_there: NOTHING };
+    const UNMARKED: Lacked = Lacked { marked_seq: SEQ - 1, ..COVERED };
 
     fn full(held: Held) -> Witness {
         Witness { is_full: true, marked_seq: SEQ, held: vec![KeyHeld::Readable(held)] }
@@ -73,6 +119,7 @@ mod tests {
         let filling = Witness { is_full: false, ..full(Held::Same) };
         let unmarked = Witness { marked_seq: SEQ - 1, ..full(Held::Nothing) };
         let unreadable = Witness { held: vec![KeyHeld::Unreadable], ..full(Held::Same) };
+        let mixed = vec![unreadable.clone(), full(Held::Same)];
         for (witnesses, verdict) in [
             (vec![], Verdict::Drop),
             (vec![full(Held::Nothing)], Verdict::Drop),
@@ -84,10 +131,73 @@ mod tests {
             (vec![full(Held::Same), Witness::silent()], Verdict::Withhold),
             (vec![filling], Verdict::Withhold),
             (vec![unreadable], Verdict::Withhold),
+            (mixed, Verdict::Push),
             (vec![Witness { held: Vec::new(), ..full(Held::Same) }], Verdict::Withhold),
         ] {
-            assert_eq!(judge(0, SEQ, SEQ, &witnesses), verdict, "{witnesses:?}");
+            assert_eq!(judge(0, COVERED, &witnesses), verdict, "{witnesses:?}");
         }
-        assert_eq!(judge(0, SEQ, SEQ - 1, &[full(Held::Nothing)]), Verdict::Push, "it may never have been there");
+        assert_eq!(judge(0, UNMARKED, &[full(Held::Nothing)]), Verdict::Push, "it may never have been there");
+    }
+
+    #[test]
+    fn a_copy_in_doubt_goes_if_all_lack_it_whatever_the_marks_say() {
+        let lacked = Lacked { is_in_doubt: true, ..UNMARKED };
+        let unmarked = Witness { marked_seq: 0, ..full(Held::Nothing) };
+        assert_eq!(judge(0, lacked, std::slice::from_ref(&unmarked)), Verdict::Drop);
+        assert_eq!(judge(0, lacked, &[unmarked.clone(), full(Held::Covers)]), Verdict::Push, "it was not removed");
+        assert_eq!(judge(0, lacked, &[unmarked, Witness::silent()]), Verdict::Withhold);
+    }
+
+    #[test]
+    fn what_the_other_primary_cannot_read_is_no_lack() {
+        let lacked = Lacked { held_there: KeyHeld::Unreadable, ..COVERED };
+        for held in [KeyHeld::Unreadable, NOTHING, KeyHeld::InDoubt(Held::Same)] {
+            let witness = Witness { held: vec![held], ..full(Held::Same) };
+            assert_eq!(judge(0, lacked, &[witness]), Verdict::Push, "{held:?}");
+        }
+        assert_eq!(judge(0, lacked, &[Witness::silent()]), Verdict::Withhold);
+    }
+
+    #[test]
+    fn a_copy_in_doubt_that_is_held_for_others_goes_where_one_of_them_has_it() {
+        let with = |held: KeyHeld| Witness { held: vec![held], ..full(Held::Same) };
+        let [nothing, other] = [Held::Nothing, Held::Other].map(full);
+        for (primaries, verdict) in [
+            (vec![], Verdict::Withhold),
+            (vec![nothing.clone(), other.clone()], Verdict::Drop),
+            (vec![nothing.clone(), full(Held::Same)], Verdict::Push),
+            (vec![full(Held::Covers)], Verdict::Push),
+            (vec![full(Held::Same), Witness::silent()], Verdict::Withhold),
+            (vec![nothing.clone(), Witness { is_full: false, ..nothing.clone() }], Verdict::Withhold),
+            (vec![nothing.clone(), with(KeyHeld::Unreadable)], Verdict::Withhold),
+            (vec![nothing, with(KeyHeld::InDoubt(Held::Same))], Verdict::Withhold),
+        ] {
+            assert_eq!(judge_foreign(0, &primaries), verdict, "{primaries:?}");
+        }
+    }
+
+    /// Of two stores in doubt neither waits for the other one.
+    #[test]
+    fn marks_decide_about_a_copy_that_is_in_doubt_at_two_primaries() {
+        let lacked = Lacked { is_in_doubt: true, ..COVERED };
+        for held in [KeyHeld::InDoubt(Held::Same), KeyHeld::Unreadable] {
+            let witness = Witness { held: vec![held], marked_seq: 0, ..full(Held::Same) };
+            assert_eq!(judge(0, lacked, std::slice::from_ref(&witness)), Verdict::Drop, "{held:?}");
+            let unmarked = Lacked { marked_seq: SEQ - 1, ..lacked };
+            assert_eq!(judge(0, unmarked, std::slice::from_ref(&witness)), Verdict::Push, "{held:?}");
+            let held_there = Lacked { held_there: held, ..lacked };
+            assert_eq!(judge(0, held_there, &[]), Verdict::Push, "{held:?}");
+            assert_eq!(judge(0, lacked, &[witness, full(Held::Same)]), Verdict::Push, "{held:?}");
+        }
+    }
+
+    #[test]
+    fn a_copy_in_doubt_is_no_evidence() {
+        let in_doubt = |held| Witness { held: vec![KeyHeld::InDoubt(held)], ..full(Held::Same) };
+        for held in [Held::Same, Held::Covers, Held::Less] {
+            assert_eq!(judge(0, COVERED, &[in_doubt(held)]), Verdict::Withhold, "{held:?}");
+            assert_eq!(judge(0, COVERED, &[in_doubt(held), full(Held::Same)]), Verdict::Push, "{held:?}");
+        }
+        assert_eq!(judge(0, COVERED, &[in_doubt(Held::Other)]), Verdict::Drop);
     }
 }

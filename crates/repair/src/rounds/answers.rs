@@ -1,8 +1,8 @@
 //! The part of this node in rounds that it or another node drives. All calls block.
 
 use bytes::Bytes;
-use ombak_kv::repair_host::{Access, BrokenRule, Failure, Partition, RepairHost, is_broken};
-use ombak_kv::replica::{AskRequest, ReapReply, RemoveRequest, Round, Vote, VoteRequest};
+use ombak_kv::repair_host::{Access, BrokenRule, EmptyStore, Failure, Partition, RepairHost, is_broken};
+use ombak_kv::replica::{AskRequest, ReapReply, RemoveRequest, Round, ToldSeq, Vote, VoteRequest};
 use ombak_kv::{ClassId, is_tombstone};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, Object, StoreFailure, StoreFailureKind};
@@ -32,8 +32,8 @@ pub(crate) fn vote(host: &dyn RepairHost, request: &VoteRequest) -> Result<ReapR
     };
     // It compares before it syncs: what is called the same is then on the disk.
     let answers = request.versions.iter().map(vote).collect();
-    sync_all_of(&partition)?;
-    Ok(ReapReply { answers, counter: host.reaping().fences.counter() })
+    let told = sync_all_of(host, &partition)?;
+    Ok(ReapReply { answers, counter: host.reaping().fences.counter(), told })
 }
 
 /// Says whether this member, which is no primary, holds nothing of each key.
@@ -45,16 +45,49 @@ pub(crate) fn ask(host: &dyn RepairHost, request: &AskRequest) -> Result<ReapRep
     if !is_broken(BrokenRule::AnswersRaiseFences) {
         host.reaping().fences.raise_for_class(partition, n_val);
     }
-    let answers = match host.partitions().get(partition) {
-        None => vec![true; request.keys.len()],
+    let (answers, told) = match host.partitions().get(partition) {
+        None => (vec![true; request.keys.len()], None),
         Some(partition) => {
+            let empty = empty_at(host, &partition, n_val);
             let answers = look_for(host, &partition, n_val, &request.keys);
             // What was here may have gone without a sync.
-            sync_all_of(&partition)?;
-            answers
+            let told = sync_all_of(host, &partition)?;
+            if let Some(empty) = empty {
+                note_empty(host, &partition, n_val, empty)?;
+            }
+            (answers, told)
         }
     };
-    Ok(ReapReply { answers, counter: host.reaping().fences.counter() })
+    Ok(ReapReply { answers, counter: host.reaping().fences.counter(), told })
+}
+
+/// A seq of the store up to which nothing of a class is here, and the number of copies of it that
+/// were begun since the start; none if something may be here, or nobody would make use of it.
+fn empty_at(host: &dyn RepairHost, partition: &Partition, n_val: u32) -> Option<(u64, u64)> {
+    if !host.transfers().other_ways.is_on() {
+        return None;
+    }
+    // A copy is counted before it is appended. So what the count does not know has a later seq.
+    let seq = partition.store().last_seq();
+    let class = ClassId { partition: partition.number(), n: n_val };
+    host.transfers().foreign.begun_if_nothing_is_held(class).map(|begun| (seq, begun))
+}
+
+/// Writes down durably that this member held nothing of a class at a seq: a copy up to that which
+/// shows again was handed back before (docs/design/anti-entropy.md §5).
+fn note_empty(host: &dyn RepairHost, partition: &Partition, n_val: u32, (seq, begun): (u64, u64)) -> Result<(), Error> {
+    let class = ClassId { partition: partition.number(), n: n_val };
+    let noted = host.transfers().empty_at.note(class, empty_store(host, partition, n_val), seq, begun);
+    noted.map_err(|why| {
+        let text = format!("it cannot be noted that nothing is held for others: {why}");
+        StoreFailure::new(StoreFailureKind::Io, text).into()
+    })
+}
+
+/// What a note of an empty class belongs to.
+pub(crate) fn empty_store(host: &dyn RepairHost, partition: &Partition, n: u32) -> EmptyStore {
+    let class_print = host.buckets().snapshot().class_print(n);
+    EmptyStore { store_id: partition.store().identity().store_id, class_print }
 }
 
 /// Says of each key whether nothing of it is here. The fence of the class was raised before. So
@@ -79,6 +112,7 @@ pub(crate) fn remove(host: &dyn RepairHost, request: &RemoveRequest) -> Result<R
     }
     let partition = host.partitions().find(request.round.partition)?;
     raise_floor_of_time(host, request, &partition)?;
+    keep_told(host, request)?;
     let now = host.now();
     let class = (request.round.partition, request.round.n_val);
     let mut answers = Vec::with_capacity(request.versions.len());
@@ -105,7 +139,23 @@ pub(crate) fn remove(host: &dyn RepairHost, request: &RemoveRequest) -> Result<R
     // This primary would drive a round for them by itself, after a while.
     host.reaping().due.forget(class, &request.versions);
     host.reaping().due.counts.removed(answers.iter().filter(|is_removed| **is_removed).count() as u64);
-    Ok(ReapReply { answers, counter: host.reaping().fences.counter() })
+    Ok(ReapReply { answers, counter: host.reaping().fences.counter(), told: None })
+}
+
+/// Makes durable what the members have told of their stores, before anything is removed. So a store
+/// that is set back to before its answer is found out when it meets this node again
+/// (docs/design/anti-entropy.md §3).
+fn keep_told(host: &dyn RepairHost, request: &RemoveRequest) -> Result<(), Error> {
+    if is_broken(BrokenRule::ToldSeqsAreKept) {
+        return Ok(());
+    }
+    let told = &host.transfers().told;
+    for (node, ToldSeq { store_id, seq }) in request.told.iter().filter(|(node, _)| *node != host.node_id()) {
+        told.note(*node, request.round.partition, *store_id, *seq);
+    }
+    told.save().map_err(|why| {
+        StoreFailure::new(StoreFailureKind::Io, format!("what other nodes have told cannot be saved: {why}")).into()
+    })
 }
 
 /// Raises the floor of time to the newest version of a bucket without siblings that is removed
@@ -170,12 +220,15 @@ fn check_round(host: &dyn RepairHost, round: Round, as_primary: bool) -> Result<
     Ok(())
 }
 
-fn sync_all_of(partition: &Partition) -> Result<(), Error> {
+/// Syncs a store. Returns what the answer may tell of it.
+fn sync_all_of(host: &dyn RepairHost, partition: &Partition) -> Result<Option<ToldSeq>, Error> {
     if is_broken(BrokenRule::ReapingAnswersAreSynced) {
-        return Ok(());
+        return Ok(None);
     }
     let store = partition.store();
-    Ok(store.sync(store.last_seq())?)
+    let seq = store.last_seq();
+    store.sync(seq)?;
+    Ok(host.transfers().told.of_own(partition, seq))
 }
 
 /// A refusal that ends the round. The driver begins another one later.

@@ -20,4 +20,5 @@ pub(crate) mod answers;
 mod driver;
 mod round;
 
+pub(crate) use answers::empty_store;
 pub(crate) use driver::Driver;

@@ -8,12 +8,14 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 use ombak_kv::repair_host::{Access, BrokenRule, Class, RequestPlacement, is_broken};
 use ombak_kv::replica::{
-    AskRequest, ReapReply, Reapable, ReapingClient, RemoveRequest, ReplicaStore, Round, StoreKind, StoreMode, Vote,
-    VoteRequest,
+    AskRequest, ReapReply, Reapable, ReapingClient, RemoveRequest, ReplicaStore, Round, StoreKind, StoreMode,
+    TOLD_NODES_MAX, ToldSeq, Vote, VoteRequest,
 };
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
@@ -50,6 +52,8 @@ pub(crate) struct ReapingRound {
     round: Round,
     primaries: Vec<NodeId>,
     others: Vec<NodeId>,
+    /// What the members have told of their stores of the partition in this round.
+    told: Mutex<BTreeMap<NodeId, ToldSeq>>,
 }
 
 impl ReapingRound {
@@ -64,7 +68,7 @@ impl ReapingRound {
         others.retain(|node| !primaries.contains(node));
         let round = Round { partition, n_val, ring: home.version(), number };
         let (host, others) = (host.clone(), others.into_iter().collect());
-        Ok(Self { host, _placement: placement.clone(), round, primaries, others })
+        Ok(Self { host, _placement: placement.clone(), round, primaries, others, told: Mutex::default() })
     }
 
     /// Executes the three steps. An answer that is missing ends the round.
@@ -178,7 +182,9 @@ impl ReapingRound {
     /// rounds for what stays behind: the others would wait for long before they do. Returns whether
     /// all have answered.
     async fn remove(&self, versions: &[(Bytes, u64)]) -> bool {
-        let request = RemoveRequest { round: self.round, versions: versions.to_vec() };
+        // A removal needs an answer of every member, so this is of all of them.
+        let told = self.told.lock().iter().map(|(node, told)| (*node, *told)).take(TOLD_NODES_MAX).collect();
+        let request = RemoveRequest { round: self.round, versions: versions.to_vec(), told };
         let here = self.host.node_id();
         let others = self.primaries.iter().copied().filter(|node| *node != here).collect();
         self.remove_at(&request, others).await && self.remove_at(&request, vec![here]).await
@@ -230,6 +236,9 @@ impl ReapingRound {
         let answer = question(self.host.clone().reaping_client(node));
         let reply = within(runtime, Some(runtime.now() + STEP_MAX), answer).await.map_err(|_| Error::Timeout)??;
         self.host.reaping().counters.note(node, reply.counter);
+        if let Some(told) = reply.told {
+            self.told.lock().insert(node, told);
+        }
         Ok(reply.answers)
     }
 }

@@ -6,7 +6,11 @@
 mod copies_age;
 mod engines;
 mod exchanges;
+mod fullness;
+mod hostile_exchanges;
+mod index_repair;
 mod media_errors;
+mod other_ways;
 mod placements;
 mod replicas;
 mod restored;
@@ -16,6 +20,7 @@ mod starting;
 mod sums;
 #[path = "../../../kv/tests/all/support/mod.rs"]
 mod support;
+mod told;
 mod transfer_threads;
 mod transfers;
 mod transfers_random;

@@ -5,7 +5,7 @@ use crate::engines::cluster;
 
 use crate::engines::cluster::{Cluster, bucket, count};
 use bytes::Bytes;
-use ombak_kv::replica::{Give, TransferClient};
+use ombak_kv::replica::{Give, GivePass, TransferClient};
 use ombak_kv::{ClassId, DeleteMode, FillReason, PutOptions};
 use ombak_repair::TransferKind;
 use ombak_ring::placement::{Step, StepOf};
@@ -338,7 +338,14 @@ async fn an_order_of_a_node_that_was_removed_is_forgotten() {
     let (cluster, bucket) = three_of_four().await;
     let partition = cluster.home_of(&bucket, "k");
     cluster.set_cut(2, true);
-    let give = Give { class: ClassId { partition, n: 3 }, to: cluster.id(2), order: 1, ranges: 1, wanted: vec![0] };
+    let give = Give {
+        class: ClassId { partition, n: 3 },
+        to: cluster.id(2),
+        order: 1,
+        ranges: 1,
+        wanted: vec![0],
+        pass: GivePass::All,
+    };
     cluster.kv(0).local_replica().give(give).await.unwrap();
     // While the node tries to carry out the order, it counts as a transfer, too.
     assert!((1..=2).contains(&cluster.repair(0).settled().transfers));

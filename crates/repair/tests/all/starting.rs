@@ -2,7 +2,9 @@
 //! for each engine, and who owns whom.
 
 use crate::support::Node;
-use ombak_kv::replica::{Compare, Compared, Give, ReapingClient, Round, Summarize, TransferClient, VoteRequest};
+use ombak_kv::replica::{
+    Compare, Compared, Give, GivePass, ReapingClient, Round, Summarize, TransferClient, VoteRequest,
+};
 use ombak_kv::{ClassId, Kv, KvConfig, LocalReplica};
 use ombak_repair::Repair;
 use ombak_ring::RingVersion;
@@ -28,7 +30,14 @@ async fn a_question_before_the_answers_are_there_is_refused_as_busy() {
     let node = Node::start();
     let replica = node.kv.local_replica();
     let summarize = Summarize { class: CLASS, ranges: 16, synced: false };
-    let give = Give { class: CLASS, to: node.kv.identity().node_id, order: 1, ranges: 16, wanted: Vec::new() };
+    let give = Give {
+        class: CLASS,
+        to: node.kv.identity().node_id,
+        order: 1,
+        ranges: 16,
+        wanted: Vec::new(),
+        pass: GivePass::All,
+    };
     let round = Round { partition: 0, n_val: 3, ring: RingVersion::first(1), number: 1 };
     assert!(is_busy(&compares(&replica).await));
     assert!(is_busy(&replica.summarize(summarize).await));

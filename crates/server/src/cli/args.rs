@@ -2,7 +2,9 @@
 
 use super::cluster_args::{ClusterCommand, HandoffCommand};
 use super::debug::DebugArgs;
+use super::exchange_args::{NodeCommand, TictacaaeCommand};
 use super::function_args::FunctionCommand;
+use super::repair_2i::Repair2iArgs;
 use super::riak_args::RiakCommand;
 use super::scrub::ScrubCommand;
 use super::top::TopArgs;
@@ -234,6 +236,19 @@ pub enum AdminCommand {
     /// asks for it.
     #[command(subcommand)]
     Scrub(ScrubCommand),
+    /// Print when partitions were last compared with the other primaries, and how many keys that
+    /// has repaired.
+    #[command(alias = "aae_status")]
+    AaeStatus,
+    /// Suspend and resume the exchanges between primaries, and set how often they run.
+    #[command(subcommand)]
+    Tictacaae(TictacaaeCommand),
+    /// Repair a node.
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// Compare the index entries of this node with its objects, and mend what differs.
+    #[command(name = "repair-2i", alias = "repair_2i")]
+    Repair2i(Repair2iArgs),
     /// Print all statistics.
     Status,
     /// Show what the node is busy with: rates, times, the hottest keys and buckets, and the largest

@@ -38,7 +38,10 @@ pub async fn run(command: &ClusterCommand, common: &Common, out: Output) -> Resu
         ClusterCommand::PartitionCount { member } => partitions(common).await?.print_count(member.as_deref(), out),
         ClusterCommand::Partition { partition } => partitions(common).await?.print_one(partition, out),
         ClusterCommand::Settled { wait, reaped } => settled(*wait, *reaped, common, out).await,
-        ClusterCommand::RestoredKeys { push, drop, keys } => match (push, drop) {
+        ClusterCommand::RestoredKeys { push_dropped: true, keys, .. } => {
+            restored_keys::decide("push-dropped", keys, common, out).await
+        }
+        ClusterCommand::RestoredKeys { push, drop, keys, .. } => match (push, drop) {
             (false, false) => restored_keys::list(keys, common, out).await,
             (true, _) => restored_keys::decide("push", keys, common, out).await,
             (false, true) => restored_keys::decide("drop", keys, common, out).await,

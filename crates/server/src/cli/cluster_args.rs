@@ -110,6 +110,10 @@ pub enum ClusterCommand {
         /// Remove the keys.
         #[arg(long)]
         drop: bool,
+        /// Store copies again that exchanges have dropped because their keys had been removed on
+        /// all other nodes, and bring them to all nodes to which they belong.
+        #[arg(long, conflicts_with_all = ["push", "drop"])]
+        push_dropped: bool,
         #[command(flatten)]
         keys: KeyNames,
     },

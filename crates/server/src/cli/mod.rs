@@ -26,6 +26,8 @@ mod cluster_args;
 mod config;
 mod debug;
 mod diag;
+mod exchange_args;
+mod exchanges;
 mod failure;
 mod function;
 mod function_args;
@@ -39,6 +41,7 @@ mod node;
 pub mod output;
 mod partitions;
 mod pb_client;
+mod repair_2i;
 mod restored_keys;
 mod riak_args;
 mod riak_names;
@@ -162,6 +165,12 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
             wait_for(cluster::transfer_limit(&limit, rate.as_deref(), &common, out))
         }
         Command::Admin(AdminCommand::Scrub(command)) => wait_for(scrub::run(command, &common, out)),
+        Command::Admin(AdminCommand::AaeStatus) => wait_for(exchanges::status(&common, out)),
+        Command::Admin(AdminCommand::Tictacaae(command)) => wait_for(exchanges::tictacaae(&command, &common, out)),
+        Command::Admin(AdminCommand::Node(exchange_args::NodeCommand::Repair(command))) => {
+            wait_for(exchanges::node_repair(&command, &common, out))
+        }
+        Command::Admin(AdminCommand::Repair2i(args)) => wait_for(repair_2i::run(&args, &common, out)),
         Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
         Command::Admin(AdminCommand::Top(args)) => wait_for(top::run(&args, &common, out)),
         Command::Admin(AdminCommand::Debug(args)) => wait_for(debug::run(&args, &common, out)),

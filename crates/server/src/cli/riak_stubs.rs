@@ -24,8 +24,11 @@ const NO_ERLANG_CODE: &str = "there is no Erlang virtual machine here that could
 const RESTART: &str = "a node is restarted by whatever started it: 'systemctl restart ombak' with the unit of \
                        deploy/systemd; otherwise 'ombak stop' and then 'ombak start --background'";
 const OF_CLUSTER: &str = "changes of the cluster are staged, planned and committed";
-const NO_AAE: &str = "there is no anti-entropy yet. Nodes note what others miss, and bring it to them: 'ombak admin \
-                      transfers' and 'ombak admin cluster settled' show what is left";
+const NO_TREES: &str = "there are no trees that could be built or grow old: sums are kept with each write, and compared \
+                        with the data at each start and now and then. 'ombak admin aae-status' shows what exchanges do";
+const NO_SUCH_SETTING: &str = "exchanges here have no such setting: an exchange compares everything that differs. 'ombak \
+                               admin tictacaae exchangetick' sets how often they run";
+const NO_FOLDS: &str = "folds over everything in a cluster do not exist yet";
 const NAMES: &str = "a node keeps its identity under a new nodename: change nodename in the configuration while the \
                      node is stopped, or put another machine in its place with 'ombak admin cluster replace'";
 const ONE_FORMAT: &str = "objects and indexes have one format on disk, so there is nothing to convert. Between \
@@ -43,14 +46,19 @@ const STUBS: &[Stub] = &[
     stub("", "top", "'ombak admin top' shows rates, latencies, and the keys that are used most"),
     stub("", "repl", "replication between clusters does not exist yet"),
     stub("", "debug", "'ombak admin debug' collects what support needs"),
-    stub("admin", "aae-status", NO_AAE),
-    stub("admin", "tictacaae", NO_AAE),
-    stub(
-        "admin",
-        "node",
-        "a node that lacks something compares itself with the others without a command; 'ombak admin cluster settled' \
-         shows how far it is",
-    ),
+    stub("tictacaae", "rebuild-schedule", NO_TREES),
+    stub("tictacaae", "rebuildtick", NO_TREES),
+    stub("tictacaae", "rebuild-soon", NO_TREES),
+    stub("tictacaae", "rebuild-now", NO_TREES),
+    stub("tictacaae", "treestatus", NO_TREES),
+    stub("tictacaae", "storeheads", NO_TREES),
+    stub("tictacaae", "rebuildtreeworkers", NO_TREES),
+    stub("tictacaae", "rebuildstoreworkers", NO_TREES),
+    stub("tictacaae", "tokenbucket", NO_SUCH_SETTING),
+    stub("tictacaae", "maxresults", NO_SUCH_SETTING),
+    stub("tictacaae", "rangeboost", NO_SUCH_SETTING),
+    stub("tictacaae", "aaefoldworkers", NO_FOLDS),
+    stub("tictacaae", "fold", NO_FOLDS),
     stub("admin", "ensemble-status", "buckets with strong consistency do not exist yet"),
     stub("admin", "security", "users, groups and permissions do not exist yet"),
     stub("admin", "cluster-info", "'ombak admin debug' collects what support needs; with --also, of other nodes, too"),
@@ -64,12 +72,6 @@ const STUBS: &[Stub] = &[
     stub("admin", "reformat-indexes", ONE_FORMAT),
     stub("admin", "reformat-objects", ONE_FORMAT),
     stub("admin", "downgrade-objects", ONE_FORMAT),
-    stub(
-        "admin",
-        "repair-2i",
-        "a value and its index entries are written together, so they do not drift apart; 'ombak admin backend verify' \
-         examines the files of a stopped node",
-    ),
     stub("admin", "restore", "'ombak restore DIR' restores a backup into the empty directories of a stopped node"),
     stub(
         "cluster",
@@ -91,8 +93,10 @@ pub fn instead_of(usage: &clap::Error, words: &[OsString]) -> Option<String> {
     }
     let Some(ContextValue::String(name)) = usage.get(ContextKind::InvalidSubcommand) else { return None };
     let before = words.iter().skip(1).take_while(|word| *word != name.as_str());
-    let parent =
-        before.filter_map(|word| word.to_str()).filter(|word| matches!(*word, "admin" | "cluster" | "stat")).last();
+    let parent = before
+        .filter_map(|word| word.to_str())
+        .filter(|word| matches!(*word, "admin" | "cluster" | "stat" | "tictacaae"))
+        .last();
     let parent = parent.unwrap_or_default();
     let hyphened = name.replace('_', "-");
     let stub = STUBS.iter().find(|stub| stub.parent == parent && stub.name == hyphened)?;
@@ -176,7 +180,11 @@ mod tests {
         "riak-admin aae_status",
         "riak-admin tictacaae treestatus",
         "riak-admin tictacaae fold list-buckets",
+        "riak-admin tictacaae exchangetick 480000 -n all -p all",
+        "riak-admin tictacaae rebuild_soon 60",
         "riak-admin node repair start x",
+        "riak-admin node repair status -n all",
+        "riak-admin node repair stop x -n a@h",
         "riak-admin ensemble-status",
         "riak-admin services",
         "riak-admin wait-for-service riak_kv a@h",
@@ -201,6 +209,9 @@ mod tests {
         "riak-admin reformat-objects true",
         "riak-admin downgrade-objects true",
         "riak-admin repair-2i status",
+        "riak-admin repair-2i kill",
+        "riak-admin repair-2i --speed 50 0 17",
+        "riak-admin repair_2i",
         "riak-admin security enable",
         "riak-admin bucket-type create t",
         "riak-admin bucket-type update t {}",

@@ -405,10 +405,10 @@ mod tests {
 
     #[test]
     fn keys_without_effect_are_accepted_with_the_reason() {
-        let e = merge("distributed_cookie = x\nanti_entropy = active\nleveldb.threads = 7", &[]).expect("valid");
+        let e = merge("distributed_cookie = x\nstrong_consistency = on\nleveldb.threads = 7", &[]).expect("valid");
         let texts: Vec<String> = e.warnings.iter().map(ToString::to_string).collect();
         assert_eq!(texts[2], "x.conf:1: distributed_cookie has no effect: there is no Erlang virtual machine here");
-        assert!(texts[1].contains("anti_entropy has no effect: this version does not have"), "{texts:?}");
+        assert!(texts[0].contains("strong_consistency has no effect: this version does not have"), "{texts:?}");
         assert_eq!(texts.len(), 3);
     }
 

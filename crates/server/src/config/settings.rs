@@ -13,6 +13,7 @@ use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_cluster::{Detection, Speaks};
 use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig, ReadRepairLimits, ScrubConfig, TransferConfig, WithoutMajority};
+use ombak_repair::ExchangeConfig;
 use ombak_tls::CertificateFiles;
 use ombak_types::PropMap;
 use serde_json::json;
@@ -68,6 +69,7 @@ pub struct Settings {
     pub participates_in_coverage: bool,
     pub transfer: TransferConfig,
     pub scrub: ScrubConfig,
+    pub exchange: Option<ExchangeConfig>,
     pub without_majority: WithoutMajority,
     pub speaks: Speaks,
     pub read_repair: ReadRepairLimits,
@@ -139,6 +141,7 @@ impl Settings {
                 interval: from.duration("scrub.interval")?,
                 bytes_per_second_max: from.bytes("scrub.bytes_per_second_max")?,
             },
+            exchange: exchange(from)?,
             without_majority: match from.text("cluster.conditional_put_without_majority")?.as_str() {
                 "api_only" => WithoutMajority::ApiOnly,
                 _ => WithoutMajority::Refuse,
@@ -245,6 +248,23 @@ fn jobs(from: &Reader<'_>) -> Result<JobSwitches, Problem> {
     Ok(jobs)
 }
 
+/// How exchanges with other primaries run. Each of Riak's two systems switches them on, where the
+/// node takes part in their trial. None: the node neither begins nor answers any.
+fn exchange(from: &Reader<'_>) -> Result<Option<ExchangeConfig>, Problem> {
+    if !from.flag("exchange.trial")? {
+        return Ok(None);
+    }
+    let tick = || from.count("tictacaae_exchangetick").map(Duration::from_millis);
+    let interval = from.optional_duration("exchange.interval").map_or_else(tick, Ok)?;
+    Ok(Some(ExchangeConfig {
+        begins: from.text("anti_entropy")? != "passive" || from.text("tictacaae_active")? == "active",
+        interval: interval.max(Duration::from_secs(1)),
+        concurrency: from.count("anti_entropy.concurrency_limit")?,
+        bytes_per_second: from.bytes("exchange.bytes_per_second")?,
+        ..ExchangeConfig::default()
+    }))
+}
+
 fn delete_mode(from: &Reader<'_>) -> Result<DeleteMode, Problem> {
     Ok(match from.value("delete_mode")? {
         Value::Text(word) if word == "keep" => DeleteMode::Keep,
@@ -321,10 +341,30 @@ mod tests {
         assert_eq!((s.transfer, s.without_majority), (TransferConfig::default(), WithoutMajority::Refuse));
         assert!(!s.read_repair.log);
         assert_eq!(s.scrub, ScrubConfig { is_enabled: true, ..ScrubConfig::default() });
+        assert_eq!(s.exchange, None, "they are on trial");
         let BackendSettings::Bitcask(disk) = s.backend else { panic!("bitcask is the default") };
         assert_eq!(disk.data_root, Path::new("./data/bitcask"));
         let journal = JournalConfig { disk_reserve_bytes: 64 << 20, ..JournalConfig::default() };
         assert_eq!(format!("{:?}", disk.journal), format!("{journal:?}"));
+    }
+
+    #[test]
+    fn either_of_riaks_systems_switches_exchanges_on() {
+        let exchange = |text: &str| {
+            let settings = settings(&format!("exchange.trial = on\n{text}")).expect("valid");
+            settings.exchange.expect("the node takes part")
+        };
+        assert_eq!(exchange(""), ExchangeConfig::default());
+        assert!(!exchange("anti_entropy = passive").begins);
+        assert!(exchange("anti_entropy = passive\ntictacaae_active = active").begins);
+        let riaks = exchange("anti_entropy = active-debug\ntictacaae_exchangetick = 60000");
+        assert_eq!((riaks.begins, riaks.interval), (true, Duration::from_secs(60)));
+        let own = exchange(
+            "tictacaae_exchangetick = 60000\nexchange.interval = 2m\nexchange.bytes_per_second = 1MB\n\
+             anti_entropy.concurrency_limit = 5",
+        );
+        assert_eq!((own.interval, own.bytes_per_second, own.concurrency), (Duration::from_secs(120), 1 << 20, 5));
+        assert_eq!(exchange("exchange.interval = 1ms").interval, Duration::from_secs(1));
     }
 
     #[test]

@@ -22,9 +22,6 @@ const ACCEPTS_NO_SECURITY: &str = "accept_missing.security";
 const SWITCHES: &[(&str, &str)] = &[
     ("search.", "search"),
     ("riak_control.", "riak_control"),
-    ("anti_entropy.", "anti_entropy"),
-    ("aae_tokenbucket", "anti_entropy"),
-    ("tictacaae_", "tictacaae_active"),
     ("replrtq_src", "replrtq_enablesrc"),
     ("replrtq_sink", "replrtq_enablesink"),
     ("ttaaefs_", "ttaaefs_scope"),
@@ -187,11 +184,11 @@ mod tests {
     #[test]
     fn what_asks_for_nothing_causes_no_warning() {
         let defaults = "distributed_cookie = riak\nsearch = off\nstrong_consistency = off\nanti_entropy = passive\n\
+                        anti_entropy.concurrency_limit = 9\ntictacaae_exchangetick = 60000\n\
                         handoff.port = 8099\nring.state_dir = ./data/ring\nleveldb.threads = 71\n";
         assert_eq!(warnings(defaults), Vec::<String>::new());
         let of_features_that_are_off = "search.solr.jvm_options = -Xmx1g\nttaaefs_peerip = 10.0.0.1\n\
-                                        tictacaae_maxresults = 7\nriak_control.auth.mode = userlist\n\
-                                        anti_entropy.concurrency_limit = 9\nreplrtq_sinkpeers = a:8087:pb\n";
+                                        riak_control.auth.mode = userlist\nreplrtq_sinkpeers = a:8087:pb\n";
         assert_eq!(warnings(of_features_that_are_off), Vec::<String>::new());
     }
 
@@ -220,6 +217,15 @@ mod tests {
             assert!(found.starts_with(expected), "{found}\nis not\n{expected}");
         }
         assert!(refusals(text).is_empty());
+    }
+
+    #[test]
+    fn settings_of_hash_trees_are_one_warning() {
+        let text = "tictacaae_active = active\ntictacaae_rebuildwait = 2016\ntictacaae_storeheads = enabled\n\
+                    anti_entropy.tree.expiry = never\n";
+        let expected = "riak.conf:2: tictacaae_rebuildwait, tictacaae_storeheads and anti_entropy.tree.expiry have no \
+                        effect: exchanges compare sums that each write keeps up, so there are no hash trees";
+        assert_eq!(warnings(text), [expected]);
     }
 
     #[test]

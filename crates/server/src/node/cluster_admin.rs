@@ -2,7 +2,7 @@
 
 use super::cluster_text::{member_text, quoted, ring_text, status_text, with_text};
 use super::settlement_text::settlement_answer;
-use super::{cluster_warnings, handoff_summary, names, partition_admin, transfer_admin};
+use super::{cluster_warnings, exchange_admin, handoff_summary, names, partition_admin, transfer_admin};
 use crate::config::HostPort;
 use ombak_api::admin::{AdminError, ClusterAdmin, ClusterCommand};
 use ombak_cluster::{ClusterError, Losses, MemberChange, MemberNode, RingReady, Staging, TransferChange};
@@ -82,6 +82,14 @@ impl ClusterAdmin for MemberAdmin {
                 ClusterCommand::Transfers => {
                     let (members, change) = (member.transfers().await, member.ring_change().await);
                     Ok(transfer_admin::transfers(&members, change.as_ref()))
+                }
+                ClusterCommand::Exchanges { members } => {
+                    let found = exchange_admin::ask(&member, &members, None).await?;
+                    Ok(exchange_admin::status(&found))
+                }
+                ClusterCommand::ChangeExchanges { wanted, members } => {
+                    let changed = exchange_admin::ask(&member, &members, Some(&wanted)).await?;
+                    exchange_admin::changed(&changed, &wanted)
                 }
                 ClusterCommand::Handoff => Ok(transfer_admin::handoff(&member.transfers().await)),
                 ClusterCommand::HandoffSummary => {

@@ -8,11 +8,11 @@
 use super::cluster_admin::ring_ready;
 use super::cluster_text::{member_text, ring_text, status_text, with_text};
 use super::settlement_text::settlement_answer;
-use super::{handoff_summary, partition_admin, transfer_admin};
+use super::{exchange_admin, handoff_summary, partition_admin, transfer_admin};
 use ombak_api::admin::{AdminError, ClusterAdmin, ClusterCommand, ForMembers};
 use ombak_cluster::{
-    ClusterFacts, MemberFacts, MemberStatus, MemberTransfers, OfMember, RingReady, Settlement, TransferChange,
-    Unsettled,
+    ClusterFacts, MemberExchanges, MemberFacts, MemberStatus, MemberTransfers, OfMember, RingReady, Settlement,
+    TransferChange, Unsettled, UnsettledCounts,
 };
 use ombak_kv::Kv;
 use ombak_repair::Repair;
@@ -55,6 +55,11 @@ fn answer(kv: &Kv, command: ClusterCommand) -> Result<Value, AdminError> {
         ClusterCommand::Settled => settlement_answer(&settlement(kv)),
         ClusterCommand::Partitions => partition_admin::partitions(&kv.ring(), &[transfers(kv)], name),
         ClusterCommand::Transfers => transfer_admin::transfers(&[transfers(kv)], None),
+        ClusterCommand::Exchanges { .. } => exchange_admin::status(&[exchanges(kv)]),
+        ClusterCommand::ChangeExchanges { members, .. } => {
+            check_is_this(kv, &members)?;
+            return Err(AdminError::Refused(format!("there is nobody to exchange with: {NEEDS_LISTENER}")));
+        }
         ClusterCommand::Handoff => transfer_admin::handoff(&[transfers(kv)]),
         ClusterCommand::HandoffSummary => handoff_summary::summary(&[transfers(kv)], &BTreeMap::new()),
         ClusterCommand::HandoffDetails => transfer_admin::details(&[transfers(kv)], name),
@@ -118,7 +123,7 @@ fn facts_answer(kv: &Kv, text: impl FnOnce(&ClusterFacts) -> String) -> Value {
 }
 
 fn settlement(kv: &Kv) -> Settlement {
-    let counts = Some(Repair::of(kv).settled().into());
+    let counts = Some(UnsettledCounts::of(&Repair::of(kv)));
     let member = Unsettled { member: kv.node_name().to_owned(), follows_ring: true, counts, ..Unsettled::default() };
     Settlement { members: vec![member], ..Settlement::default() }
 }
@@ -136,18 +141,28 @@ fn transfers(kv: &Kv) -> OfMember<MemberTransfers> {
     OfMember { node: kv.identity().node_id, name: kv.node_name().to_owned(), answer: Ok(answer) }
 }
 
+/// What is exchanged with others: nothing.
+fn exchanges(kv: &Kv) -> OfMember<MemberExchanges> {
+    let answer = Ok(MemberExchanges::of(&Repair::of(kv)));
+    OfMember { node: kv.identity().node_id, name: kv.node_name().to_owned(), answer }
+}
+
 fn change_transfers(
     kv: &Kv,
     members: &ForMembers,
     change: TransferChange,
 ) -> Result<OfMember<MemberTransfers>, AdminError> {
-    if let ForMembers::Named(name) = members
-        && !is_this(kv, name)
-    {
-        return Err(refused(kv, name, Refusal::NotMember));
-    }
+    check_is_this(kv, members)?;
     change.apply_to(&Repair::of(kv));
     Ok(transfers(kv))
+}
+
+/// Refuses a command for another node.
+fn check_is_this(kv: &Kv, members: &ForMembers) -> Result<(), AdminError> {
+    match members {
+        ForMembers::Named(name) if !is_this(kv, name) => Err(refused(kv, name, Refusal::NotMember)),
+        _ => Ok(()),
+    }
 }
 
 fn is_this(kv: &Kv, name: &str) -> bool {

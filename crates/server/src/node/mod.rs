@@ -9,6 +9,7 @@ mod cluster_text;
 mod cluster_warnings;
 pub mod dir_access;
 mod disk_reserve;
+mod exchange_admin;
 mod function_admin;
 mod functions;
 mod handoff_summary;
@@ -392,6 +393,8 @@ fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, Re
         read_repair: settings.read_repair,
         replica_memory_bytes: settings.request_memory_bytes,
         backend_choice: choice,
+        // They are how a node finds out what happened to its files, whatever it was built with.
+        tolerates_sums_differences: true,
         hooks: Hooks { kinds: ombak_datatypes::kinds(), ..Hooks::default() },
         ..KvConfig::new(&settings.node_name, &settings.data_dir, factory)
     })

@@ -2,7 +2,9 @@
 //! is missing.
 
 use super::cluster_text::{ring_change_json, ring_change_lines};
-use ombak_cluster::{MemberStatus, Settlement, Unfinished, Unsettled, UnsettledCounts};
+use super::exchange_admin::ago;
+use crate::wall_clock::now_secs;
+use ombak_cluster::{ExchangeRound, MemberStatus, Settlement, Unfinished, Unsettled, UnsettledCounts};
 use serde_json::{Value, json};
 
 pub(super) fn settlement_answer(settlement: &Settlement) -> Value {
@@ -15,9 +17,14 @@ pub(super) fn settlement_answer(settlement: &Settlement) -> Value {
         "do_not_vote": settlement.do_not_vote,
         "needed_to_decide": settlement.needed_to_decide,
         "members": settlement.members.iter().map(member_json).collect::<Vec<_>>(),
+        "exchange_round": settlement.exchange_round().map(round_json),
         "awaits_peers": settlement.awaits,
-        "text": text(settlement),
+        "text": text(settlement, now_secs()),
     })
+}
+
+fn round_json(round: ExchangeRound) -> Value {
+    json!({"ended_secs": round.ended_secs, "repaired": round.repaired})
 }
 
 fn unfinished_json(of: &Unfinished) -> Value {
@@ -39,17 +46,20 @@ fn member_json(of: &Unsettled) -> Value {
         "versions_lacked": counts.versions_lacked,
         "versions_to_reap": counts.versions_to_reap,
         "looks_for_tombstones": counts.looks_for_tombstones,
+        "exchange_round": counts.exchange_round.map(round_json),
     })
 }
 
-fn text(settlement: &Settlement) -> String {
+fn text(settlement: &Settlement, now_secs: u64) -> String {
     let reaping = settlement.members.iter().filter_map(reaping_line);
+    let round = settlement.exchange_round().map(|round| round_line(round, now_secs));
     if settlement.is_settled() {
         let mut lines = vec!["TRUE Everything lies where it belongs".to_owned()];
         match settlement.is_reaped() {
             true => lines[0].push_str(", and nothing waits to be reaped"),
             false => lines.extend(reaping.map(|line| format!("     {line}"))),
         }
+        lines.extend(round.map(|line| format!("     {line}")));
         return lines.join("\n");
     }
     let awaits = |why: &String| format!("this node is new, and serves nobody yet: {why}");
@@ -60,7 +70,14 @@ fn text(settlement: &Settlement) -> String {
     lines.extend(undecided_line(&settlement.needed_to_decide));
     lines.extend(settlement.members.iter().filter(|of| !of.is_settled()).map(member_line));
     lines.extend(reaping);
+    lines.extend(round);
     format!("FALSE {}", lines.join("\n      "))
+}
+
+/// When all primaries were last compared with each other.
+fn round_line(round: ExchangeRound, now_secs: u64) -> String {
+    let keys = if round.repaired == 1 { "1 key".to_owned() } else { format!("{} keys", round.repaired) };
+    format!("the last full round of exchanges ended {}, and repaired {keys}", ago(round.ended_secs, now_secs))
 }
 
 fn unfinished_line(of: &Unfinished) -> String {
@@ -194,6 +211,20 @@ mod tests {
         assert!(line(1, &[]).contains("the votes of some members: if"));
         let two = undecided_line(&["a@h".into(), "b@h".into()]).unwrap();
         assert!(two.ends_with("before more of 'a@h', 'b@h' answer"), "{two}");
+    }
+
+    #[test]
+    fn the_last_round_of_exchanges_is_told() {
+        let exchange_round = Some(ExchangeRound { ended_secs: 100, repaired: 1 });
+        let counts = UnsettledCounts { exchange_round, ..UnsettledCounts::default() };
+        let at_rest = Settlement { members: vec![member(counts)], ..Settlement::default() };
+        let expected = "TRUE Everything lies where it belongs, and nothing waits to be reaped\n     the last full round \
+                        of exchanges ended 5 min ago, and repaired 1 key";
+        assert_eq!(text(&at_rest, 400), expected);
+        let answer = settlement_answer(&at_rest);
+        assert_eq!(answer["exchange_round"], json!({"ended_secs": 100, "repaired": 1}));
+        assert_eq!(answer["members"][0]["exchange_round"]["repaired"], 1);
+        assert_eq!(settlement_answer(&Settlement::default())["exchange_round"], Value::Null);
     }
 
     #[test]

@@ -122,6 +122,7 @@ fn block(
         "hinted" => "hinted",
         "ownership" => "ownership",
         "owed" => "repair (missed writes)",
+        "exchange" => "repair (exchange)",
         _ => "repair (comparison)",
     };
     let progress = TransferProgress::of(of, transfer, now_secs);

@@ -50,7 +50,7 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     let bytes = opened.iter().map(|store| bytes_of(&store.root)).sum::<Result<u64, String>>()?;
     let bar = progress_bar(bytes);
     let outcome: Result<u64, String> =
-        opened.iter_mut().map(|store| examine(store, options.repair, &bar, &interrupted)).sum();
+        opened.iter_mut().map(|store| examine(store, options.repair.then_some(data_dir), &bar, &interrupted)).sum();
     bar.finish_and_clear();
     let damaged_left = outcome?;
     let stores: Vec<StoreReport> = opened.into_iter().map(|store| store.report).collect();
@@ -101,8 +101,14 @@ fn examine_files(data_dir: &Path) -> Vec<String> {
     damaged
 }
 
-/// Examines all partitions of a backend, and returns how many damaged places are left.
-fn examine(store: &mut Opened, repair: bool, bar: &ProgressBar, interrupted: &AtomicBool) -> Result<u64, String> {
+/// Examines all partitions of a backend, and returns how many damaged places are left. For a repair
+/// it is told the directory of the node.
+fn examine(
+    store: &mut Opened,
+    repair: Option<&Path>,
+    bar: &ProgressBar,
+    interrupted: &AtomicBool,
+) -> Result<u64, String> {
     let Opened { root, report } = store;
     let mut damaged_left = 0;
     for partition in root.partitions().map_err(|e| e.to_string())? {
@@ -111,7 +117,10 @@ fn examine(store: &mut Opened, repair: bool, bar: &ProgressBar, interrupted: &At
             !interrupted.load(Ordering::Relaxed)
         };
         bar.set_message(format!("{} partition {partition}", report.name));
-        let found = if repair {
+        let found = if let Some(data_dir) = repair {
+            // The repair may change the store in a way that its next start cannot see.
+            ombak_kv::remove_saved_sums(&RealFs, data_dir, partition)
+                .map_err(|why| format!("the saved sums of partition {partition} cannot be removed: {why}"))?;
             let (before, after) = root.repair(partition, &mut observe).map_err(|e| e.to_string())?;
             damaged_left += after.damaged;
             if before.damaged > 0 {

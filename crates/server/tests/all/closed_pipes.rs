@@ -40,7 +40,7 @@ fn a_closed_output_ends_no_command_by_a_panic_and_changes_no_verdict() {
             assert_eq!(code, Some(1), "{args:?} {both}: {said}");
             assert!(!said.contains("panicked"), "{args:?}: {said}");
         }
-        for args in [&["nonsense"][..], &["nonsense", "--json"], &["admin", "aae-status", "--json"]] {
+        for args in [&["nonsense"][..], &["nonsense", "--json"], &["admin", "ensemble-status", "--json"]] {
             assert_eq!(unread(&home, args, both).0, Some(2), "{args:?} {both}");
         }
         assert_eq!(unread(&home, &["start", "--json"], both).0, Some(78), "{both}");

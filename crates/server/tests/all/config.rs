@@ -170,8 +170,9 @@ fn keys_are_explained() {
         assert!(text.contains(part), "{part}\nin {text}");
     }
     let json: Value =
-        serde_json::from_str(&run(dir.path(), &["config", "describe", "anti_entropy", "--json"]).ok()).expect("JSON");
-    assert_eq!((&json["effect"], &json["default"]), (&"not yet".into(), &"passive".into()));
+        serde_json::from_str(&run(dir.path(), &["config", "describe", "strong_consistency", "--json"]).ok())
+            .expect("JSON");
+    assert_eq!((&json["effect"], &json["default"]), (&"not yet".into(), &"off".into()));
     let unknown = run(dir.path(), &["config", "describe", "bitcask.sync.stratgy"]).failed(1);
     assert_eq!(unknown, "unknown key 'bitcask.sync.stratgy'; did you mean 'bitcask.sync.strategy'?\n");
 }

@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod convert;
 mod debug;
+mod exchanges;
 mod exit_codes;
 mod functions;
 mod host_names;

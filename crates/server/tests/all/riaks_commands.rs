@@ -78,13 +78,13 @@ fn commands_of_riak_that_do_not_exist_say_what_to_use() {
         let said = home.run(words).failed(2);
         assert!(said.contains(expected) && said.lines().count() == 1, "{words:?}: {said}");
     }
-    let said = home.run(&["admin", "aae_status", "--json"]);
+    let said = home.run(&["admin", "ensemble_status", "--json"]);
     assert_eq!(said.code, Some(2));
     let failure: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(failure["error"]["kind"], "usage");
     for words in [&["--help"][..], &["admin", "--help"]] {
         let help = home.run(words).ok();
-        for hidden in ["attach", "aae-status", "daemon", "chkconfig", "reip"] {
+        for hidden in ["attach", "ensemble-status", "daemon", "chkconfig", "reip"] {
             assert!(!help.contains(hidden), "{hidden} is in\n{help}");
         }
     }

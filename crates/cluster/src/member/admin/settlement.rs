@@ -15,7 +15,7 @@ use crate::member::ground::Ground;
 use crate::member::member_node::MemberNode;
 use crate::member::questions::question::{Answer, Question};
 use crate::member::questions::ring_change_facts::RingChangeFacts;
-use crate::member::questions::unsettled_counts::UnsettledCounts;
+use crate::member::questions::unsettled_counts::{ExchangeRound, UnsettledCounts};
 use futures_util::future::join_all;
 use ombak_failure_detection::SoftState;
 use ombak_metadata::state::{MemberStatus, Metadata};
@@ -85,6 +85,15 @@ impl Settlement {
     pub fn is_settled(&self) -> bool {
         let is_at_rest = self.ring_change.is_none() && self.unfinished.is_empty() && self.awaits.is_none();
         is_at_rest && self.missing_voters == 0 && self.members.iter().all(Unsettled::is_settled)
+    }
+
+    /// The last round of exchanges in which every member took part. Its end is the earliest of the
+    /// ends that the members tell, and its keys are those of all of them. None if a member tells no
+    /// round.
+    pub fn exchange_round(&self) -> Option<ExchangeRound> {
+        let rounds = self.members.iter().map(|of| of.counts?.exchange_round).collect::<Option<Vec<_>>>()?;
+        let ended_secs = rounds.iter().map(|round| round.ended_secs).min()?;
+        Some(ExchangeRound { ended_secs, repaired: rounds.iter().map(|round| round.repaired).sum() })
     }
 
     /// Whether no member has anything to reap.
@@ -161,8 +170,8 @@ fn was_told_of_copies_at(ground: &Ground, member: NodeId) -> bool {
 /// Answers what this node has still to do.
 pub(in crate::member) async fn count_unsettled(ground: &Ground) -> Result<Answer, ClusterError> {
     let repair = ground.repair().clone();
-    let now = ground.blocking(move || repair.settled()).await?;
-    Ok(Answer::Settled(now.into()))
+    let now = ground.blocking(move || UnsettledCounts::of(&repair)).await?;
+    Ok(Answer::Settled(now))
 }
 
 #[cfg(test)]
@@ -181,6 +190,19 @@ mod tests {
         let lacked = UnsettledCounts { versions_lacked: 1, ..counts };
         assert!(!settlement(lacked).is_settled(), "another primary lacks a tombstone");
         assert!(settlement(UnsettledCounts::default()).is_reaped());
+    }
+
+    #[test]
+    fn a_round_counts_when_every_member_has_ended_one() {
+        let round = |ended_secs, repaired| {
+            let exchange_round = Some(ExchangeRound { ended_secs, repaired });
+            member(UnsettledCounts { exchange_round, ..UnsettledCounts::default() })
+        };
+        let both = Settlement { members: vec![round(9, 1), round(7, 2)], ..Settlement::default() };
+        assert_eq!(both.exchange_round(), Some(ExchangeRound { ended_secs: 7, repaired: 3 }));
+        assert!(both.is_settled(), "a round is nothing that is left to do");
+        let members = vec![round(9, 1), member(UnsettledCounts::default())];
+        assert_eq!(Settlement { members, ..Settlement::default() }.exchange_round(), None);
     }
 
     #[test]

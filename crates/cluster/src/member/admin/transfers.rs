@@ -60,11 +60,7 @@ impl MemberNode {
         change: TransferChange,
     ) -> Result<Vec<OfMember<MemberTransfers>>, ClusterError> {
         let inner = &self.inner;
-        let members = match whom {
-            Whom::This => vec![inner.id()],
-            Whom::All => all_members(inner),
-            Whom::Named(name) => vec![member_named(inner, name)?],
-        };
+        let members = members_of(inner, whom)?;
         let changed = ask_transfers(inner, &members, &Question::ChangeTransfers { change }).await;
         if change.inbound == Some(true) {
             // Whoever was refused would try again only after a pause. A member that does not answer
@@ -73,6 +69,15 @@ impl MemberNode {
         }
         Ok(changed)
     }
+}
+
+/// The members that a command is for.
+pub(super) fn members_of(ground: &Ground, whom: &Whom) -> Result<Vec<NodeId>, ClusterError> {
+    Ok(match whom {
+        Whom::This => vec![ground.id()],
+        Whom::All => all_members(ground),
+        Whom::Named(name) => vec![member_named(ground, name)?],
+    })
 }
 
 fn all_members(ground: &Ground) -> Vec<NodeId> {

@@ -7,6 +7,7 @@ use arc_swap::ArcSwapOption;
 use ombak_metadata::state::Metadata;
 use ombak_peer::handshake::{Refusal, RefusalKind, RemotePeer};
 use ombak_peer::{Admission, KeepOlderSession, LiveSession};
+use ombak_types::NodeId;
 use std::sync::Arc;
 
 /// What the refusal of a removed node says. The node finds it there, so it stays as it is.
@@ -44,6 +45,10 @@ impl Admission for MemberAdmission {
             self.capabilities.note(peer.identity.node, &peer.identity.capabilities);
         }
         checked
+    }
+
+    fn has_said(&self, node: NodeId, capability: &str) -> Option<bool> {
+        self.capabilities.has_said(node, capability)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::member::ground::Followed;
 use crate::metadata::changed;
 use ombak_metadata::MetadataNode;
 use ombak_metadata::state::{Command, Member, MemberStatus, Metadata};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tracing::{info, warn};
@@ -47,6 +48,8 @@ impl Following {
             learn_names(&self.names, &state);
             self.node.set_members(self.others_in(&state));
             self.log_members(&last.metadata, &state);
+            // A removed node does not come back. One that is no member yet may have told something.
+            self.kv().repair_host().transfers().told.retain(|node| !state.was_removed(node));
         }
         self.node.peers().set_excluded(excluded(&state));
         self.node.transport().set_cluster(cluster_id(&state, self.id()));
@@ -57,7 +60,10 @@ impl Following {
         self.hold_what_was_brought(&state);
         self.adopt_placement(&state).await;
         self.repair().set_hands_back(self.is_full_member_in(&state));
+        let moving = self.kv().buckets().n_vals_of_moving_keys(&records);
+        self.renew_fullness(&moving).await;
         self.adopt_records(records).await;
+        self.renew_fullness(&moving).await;
         self.adopt_closed_part(&state).await;
         self.watch_closing(&last.metadata, &state);
         if self.is_full_member_in(&state)
@@ -81,6 +87,18 @@ impl Following {
     pub(in crate::member) fn hold_what_was_brought(&self, state: &Metadata) {
         if !self.is_full_member_in(state) {
             self.repair().set_hands_back(false);
+        }
+    }
+
+    /// Nothing was proved about keys that come to other classes.
+    async fn renew_fullness(&self, ns: &BTreeSet<u32>) {
+        if ns.is_empty() {
+            return;
+        }
+        let (kv, ns) = (self.kv().clone(), ns.clone());
+        if !matches!(self.blocking(move || kv.renew_fullness(&ns)).await, Ok(true)) {
+            // No token is told before it is saved, and the next question tries that again.
+            warn!("replicas.json could not be written: classes whose keys change are not exchanged until it can");
         }
     }
 

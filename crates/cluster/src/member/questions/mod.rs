@@ -15,6 +15,7 @@
 //! This room uses no other room of `member`.
 
 pub(super) mod detection_times;
+pub(super) mod exchanges;
 pub(super) mod question;
 pub(super) mod ring_change_facts;
 pub(super) mod transfers;

@@ -2,6 +2,7 @@
 //! JSON document. They are rare and short.
 
 use super::detection_times::DetectionTimes;
+use super::exchanges::{ExchangeChange, MemberExchanges};
 use super::ring_change_facts::RingChangeFacts;
 use super::transfers::{MemberTransfers, TransferChange};
 use super::unsettled_counts::UnsettledCounts;
@@ -56,6 +57,9 @@ pub(crate) enum Question {
     Transfers,
     /// Changes what the node may transfer.
     ChangeTransfers { change: TransferChange },
+    /// Changes the exchanges of the node, and tells them. It is asked for operators only. A node of
+    /// an earlier version refuses the question.
+    Exchanges { change: ExchangeChange },
     /// The node tries at once what has failed: a node takes pushes again.
     RetryTransfers,
     /// The node's times of failure detection. It is asked for operators only. A node of an earlier
@@ -175,6 +179,7 @@ pub(crate) enum Answer {
     /// All zero when nothing is to be done.
     Settled(UnsettledCounts),
     Transfers(Box<MemberTransfers>),
+    Exchanges(Box<MemberExchanges>),
     /// Nothing if the node detects no failures.
     DetectionTimes(Option<DetectionTimes>),
     RingReport(Box<Report>),

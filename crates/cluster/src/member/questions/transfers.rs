@@ -196,6 +196,7 @@ const fn kind_word(kind: TransferKind) -> &'static str {
         TransferKind::HandBack => "hinted",
         TransferKind::Owed => "owed",
         TransferKind::Fill => "fill",
+        TransferKind::Exchange => "exchange",
         TransferKind::Ownership => "ownership",
     }
 }

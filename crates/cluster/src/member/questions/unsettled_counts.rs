@@ -1,6 +1,6 @@
 //! What a node has still to do until everything lies where it belongs, as it tells the others.
 
-use ombak_repair::Settled;
+use ombak_repair::{Repair, Settled};
 use serde::{Deserialize, Serialize};
 
 /// The counts of what a member has still to bring to where it belongs, or to remove.
@@ -27,6 +27,27 @@ pub struct UnsettledCounts {
     /// Whether the member still looks through its stores for tombstones of the time before.
     #[serde(default)]
     pub looks_for_tombstones: bool,
+    /// The last round in which every exchange of the member ended in full; none: not since its
+    /// start. It does not keep the member from being settled. Earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange_round: Option<ExchangeRound>,
+}
+
+/// A round of exchanges that has ended in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExchangeRound {
+    /// When it ended, in Unix seconds.
+    pub ended_secs: u64,
+    /// How many keys it repaired.
+    pub repaired: u64,
+}
+
+impl ExchangeRound {
+    /// The last one of a node.
+    fn of(repair: &Repair) -> Option<Self> {
+        let figures = repair.exchange_figures()?;
+        Some(Self { ended_secs: figures.round_ended_at?.secs(), repaired: figures.round_repaired })
+    }
 }
 
 const fn is_zero(number: &u64) -> bool {
@@ -44,16 +65,23 @@ impl From<Settled> for UnsettledCounts {
             versions_lacked: now.versions_lacked,
             versions_to_reap: now.versions_to_reap,
             looks_for_tombstones: now.looks_for_tombstones,
+            exchange_round: None,
         }
     }
 }
 
 impl UnsettledCounts {
+    /// The counts of a node, which may be a node without a cluster. Not for network threads.
+    pub fn of(repair: &Repair) -> Self {
+        Self { exchange_round: ExchangeRound::of(repair), ..repair.settled().into() }
+    }
+
     /// Whether everything lies where it belongs. What only waits for its removal does not count.
     pub fn is_settled(&self) -> bool {
         let reaping = Self {
             versions_to_reap: self.versions_to_reap,
             looks_for_tombstones: self.looks_for_tombstones,
+            exchange_round: self.exchange_round,
             ..Self::default()
         };
         *self == reaping

@@ -10,11 +10,11 @@ use ombak_kv::hooks::{KindGate, ReapingGate};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-fn places(speak: &[Speaks]) -> Vec<Place> {
+pub(super) fn places(speak: &[Speaks]) -> Vec<Place> {
     (1..).zip(speak).map(|(number, speaks)| Place { speaks: *speaks, ..Place::durable(number) }).collect()
 }
 
-async fn start_all(places: &[Place]) -> Vec<MemberNode> {
+pub(super) async fn start_all(places: &[Place]) -> Vec<MemberNode> {
     let mut nodes = Vec::new();
     for place in places {
         nodes.push(place.start().await);
@@ -27,7 +27,7 @@ fn refusal(node: &MemberNode) -> Option<String> {
     node.check_all_can(Feature::RING_CHANGES).err().map(|refused| refused.to_string())
 }
 
-async fn settle(nodes: &[MemberNode]) {
+pub(super) async fn settle(nodes: &[MemberNode]) {
     let give_up_at = Instant::now() + PATIENCE;
     loop {
         let unsettled = nodes[0].settlement().await;

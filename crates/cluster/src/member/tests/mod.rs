@@ -18,6 +18,7 @@ mod ring_change;
 mod ring_change_closings;
 mod ring_change_full_disks;
 mod ring_change_objects;
+mod told_seqs;
 mod version_1;
 mod version_2;
 
@@ -29,6 +30,7 @@ use ombak_kv::{GetOptions, GetReply, GetRequest, KvConfig, OpenError, PutOptions
 use ombak_metadata::Timing;
 use ombak_node_files::NodeFileError;
 use ombak_peer::handshake::Secret;
+use ombak_repair::ExchangeConfig;
 use ombak_runtime::TcpNetwork;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory};
@@ -159,6 +161,7 @@ impl Place {
         let node = NodeParts::new(kv, network, self.listen, (0, secret), Arc::new(AllUp));
         MemberParts {
             node: NodeParts {
+                exchange: Some(ExchangeConfig::default()),
                 speaks: self.speaks,
                 capabilities: capabilities_of(&self.features),
                 detection: self.detects.then(Detection::default),

@@ -19,7 +19,8 @@ fn outdated_answers_have_these_bytes() {
     assert_eq!(bytes_of(&encode_store_reply(&held))[..], [&[1, 3, 7, 9][..], &fields].concat());
     let nothing = store_reply_of(StoreOutcome::Outdated { known: KNOWN, digest: None });
     assert_eq!(bytes_of(&encode_store_reply(&nothing))[..], [1, 3, 7, 9, 1, 3, 5, 0xac, 2, 0]);
-    let read = ReadReply { version: None, full: false, outdated: Some(KNOWN), counter: COUNTER };
+    let read =
+        ReadReply { version: None, full: false, outdated: Some(KNOWN), left_to_exchanges: false, counter: COUNTER };
     assert_eq!(bytes_of(&encode_read_reply(&read))[..], [1, 0, 7, 9, 1, 3, 5, 0xac, 2, 0]);
     let promise = PromiseReply { version: None, full: false, outdated: Some(KNOWN), outbid: None, counter: COUNTER };
     assert_eq!(bytes_of(&encode_promise_reply(&promise))[..], [1, 0, 7, 9, 2, 3, 5, 0xac, 2, 0]);
@@ -44,7 +45,8 @@ fn nodes_without_placements_are_told_nothing_of_them() {
         let bytes = bytes_of(&encode_store_reply_without_placement(&store_reply_of(outcome)));
         assert_eq!(decode_store_reply(&bytes).unwrap(), store_reply_of(told));
     }
-    let read = ReadReply { version: None, full: false, outdated: Some(KNOWN), counter: COUNTER };
+    let read =
+        ReadReply { version: None, full: false, outdated: Some(KNOWN), left_to_exchanges: false, counter: COUNTER };
     let told = decode_read_reply(&bytes_of(&encode_read_reply_without_placement(&read))).unwrap();
     assert_eq!(told, ReadReply { outdated: None, ..read });
     let promise = PromiseReply { version: None, full: false, outdated: Some(KNOWN), outbid: None, counter: COUNTER };

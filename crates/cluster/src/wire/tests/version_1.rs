@@ -91,7 +91,7 @@ fn questions_have_the_bytes_of_version_1() {
 fn answers_have_the_bytes_of_version_1() {
     let digest = 0x0102_0304_0506_0708;
     let counter = NodeCounter { boot: 7, counter: 300 };
-    let absent = ReadReply { version: None, full: false, outdated: None, counter };
+    let absent = ReadReply { version: None, full: false, outdated: None, left_to_exchanges: false, counter };
     check(NOT_FOUND, &absent, encode_read_reply, decode_read_reply);
     check(NOT_FOUND_FULL, &ReadReply { full: true, ..absent }, encode_read_reply, decode_read_reply);
     let head = Stored { head: "head".into(), body: None, digest, seq: 300, stored_secs: None };
@@ -101,7 +101,8 @@ fn answers_have_the_bytes_of_version_1() {
     let (version, outbid) = (Some(head.clone()), Some(UnixMicros(300)));
     let outbid = PromiseReply { version, full: false, outdated: None, outbid, counter };
     check(OUTBID, &outbid, encode_promise_reply, decode_promise_reply);
-    let found = |version, full| ReadReply { version: Some(version), full, outdated: None, counter };
+    let found =
+        |version, full| ReadReply { version: Some(version), full, outdated: None, left_to_exchanges: false, counter };
     check(FOUND_HEAD, &found(head, false), encode_read_reply, decode_read_reply);
     check(FOUND_OBJECT, &found(object, true), encode_read_reply, decode_read_reply);
     for (bytes, outcome) in

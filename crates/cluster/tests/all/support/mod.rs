@@ -182,6 +182,8 @@ fn start(number: usize, beliefs: &Arc<Beliefs>, configure: &impl Fn(&mut NodePar
     let network = Arc::new(TcpNetwork::default());
     let secret = Secret::new(b"the secret of the test cluster").unwrap();
     let mut parts = NodeParts::new(kv, network, "127.0.0.1:0".parse().unwrap(), (5, secret), beliefs.clone());
+    // Their questions would be counted beside those of the tests.
+    parts.exchange = None;
     configure(&mut parts);
     TestNode { node: ClusterNode::start(parts).unwrap(), faults, _dir: dir }
 }

@@ -29,7 +29,7 @@ use super::votes::Votes;
 use crate::coordination::Replica;
 use crate::hooks::ValueKind;
 use crate::requests::GetReply;
-use ombak_types::{Error, StoreFailure, StoreFailureKind};
+use ombak_types::{Error, StoreFailure, StoreFailureKind, VectorClock};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -67,6 +67,11 @@ impl GetCore {
     /// Merges concurrent values into one, by their kind.
     pub(crate) fn of_kind(self, values: Option<Arc<dyn ValueKind>>) -> Self {
         Self { values, ..self }
+    }
+
+    /// The clock of the copy of a replica, if it has found one.
+    pub(crate) fn clock_of(&self, replica: usize) -> Option<&VectorClock> {
+        self.copies.found(replica).map(|copy| &copy.object.clock)
     }
 
     /// Processes an event and returns the next actions. Unexpected answers are ignored.

@@ -9,6 +9,9 @@ pub enum Ask {
     Head,
     /// The clock, the metadata and the values.
     Object,
+    /// Nothing: the replica holds a version that is left to exchanges, and is to exchange the key
+    /// at once.
+    Exchange,
 }
 
 /// The answer of a replica.

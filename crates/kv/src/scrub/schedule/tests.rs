@@ -52,6 +52,10 @@ impl World {
             self.schedule.stepped(self.now, partition, &cursor, &step);
             self.read.push((partition, bytes_read));
         }
+        if let Next::CheckTerms { partition, cursor } = &next {
+            let step = TermStep { is_over: true, ..TermStep::default() };
+            self.schedule.terms_stepped(self.now, *partition, cursor, &step);
+        }
         next
     }
 
@@ -140,7 +144,7 @@ fn a_store_that_fails_for_ever_does_not_hold_up_the_next_round() {
                 first_failures += u64::from(world.schedule.failed(world.now, 1));
                 tries += 1;
             }
-            Next::Read { .. } => assert_ne!(world.turn(), Next::Wait),
+            Next::Read { .. } | Next::CheckTerms { .. } => assert_ne!(world.turn(), Next::Wait),
         }
     }
     assert_eq!(world.bytes(), 2 * MB, "the store that can be read was read in two rounds");
@@ -200,22 +204,84 @@ fn a_clock_that_is_set_back_does_not_stop_scrubbing() {
 fn a_step_of_a_round_that_has_ended_meanwhile_does_not_move_the_next_one() {
     let mut world = World::new(&[store(1, 100 * MB)]);
     world.run(2_000, 100);
-    let Next::Read { partition, cursor, .. } = until_read(&mut world) else { panic!("it reads") };
+    let Next::Read { partition, cursor, .. } = until_due(&mut world) else { panic!("it reads") };
     world.schedule.start_round(world.now);
     let next = ScrubCursor { offset: 50 * MB, ..cursor };
     let step = ScrubStep { next, is_round_over: true, bytes_read: MB, ..ScrubStep::default() };
-    assert!(!world.schedule.stepped(world.now, partition, &cursor, &step));
+    world.schedule.stepped(world.now, partition, &cursor, &step);
     assert_eq!(world.schedule.saved().stores[&1].cursor, ScrubCursor::default());
+    assert!(matches!(until_due(&mut world), Next::Read { cursor, .. } if cursor == ScrubCursor::default()));
 }
 
-/// What is to be read next, as soon as its time has come.
-fn until_read(world: &mut World) -> Next {
+/// What is to be done next, as soon as its time has come.
+fn until_due(world: &mut World) -> Next {
     loop {
         match world.schedule.next(world.now) {
             Next::Wait => world.pass(100),
-            read => return read,
+            due => return due,
         }
     }
+}
+
+/// A place behind another one.
+fn behind(cursor: &TermCursor) -> TermCursor {
+    let mut next = cursor.clone();
+    next.in_terms = true;
+    next
+}
+
+/// Lets a store be read, and returns the place at which its index entries are compared.
+fn until_terms(world: &mut World) -> TermCursor {
+    loop {
+        match until_due(world) {
+            Next::CheckTerms { cursor, .. } => return cursor,
+            _ => assert_ne!(world.turn(), Next::Wait),
+        }
+    }
+}
+
+#[test]
+fn the_index_entries_of_a_store_are_compared_last_and_at_the_same_pace() {
+    let mut world = World::new(&[store(1, MB), store(2, MB)]);
+    let first = until_terms(&mut world);
+    assert_eq!((first.clone(), world.bytes()), (TermCursor::default(), MB), "the other store waits");
+    let next = behind(&first);
+    let step = TermStep { next: next.clone(), cost_bytes: 640 << 10, lacking: 2, surplus: 1, ..TermStep::default() };
+    assert!(!world.schedule.terms_stepped(world.now, 1, &first, &step));
+    assert_eq!(world.schedule.saved().stores[&1].places, 3);
+    world.pass(9_000);
+    assert_eq!(world.turn(), Next::Wait, "at 64 KiB a second that takes ten seconds");
+    world.pass(1_500);
+    assert_eq!(world.schedule.next(world.now), Next::CheckTerms { partition: 1, cursor: next.clone() });
+    assert!(!world.schedule.is_round_over());
+    let over = TermStep { is_over: true, ..TermStep::default() };
+    assert!(!world.schedule.terms_stepped(world.now, 1, &next, &over), "the other store is left");
+    let first = until_terms(&mut world);
+    assert!(world.schedule.terms_stepped(world.now, 2, &first, &over));
+    assert_eq!((world.bytes(), world.schedule.is_round_over()), (2 * MB, true));
+}
+
+#[test]
+fn a_comparison_of_a_round_that_has_ended_meanwhile_ends_nothing() {
+    let mut world = World::new(&[store(1, MB)]);
+    let cursor = until_terms(&mut world);
+    world.schedule.start_round(world.now);
+    let over = TermStep { is_over: true, ..TermStep::default() };
+    assert!(!world.schedule.terms_stepped(world.now, 1, &cursor, &over));
+    assert!(!world.schedule.is_round_over());
+    assert!(matches!(until_due(&mut world), Next::Read { cursor, .. } if cursor == ScrubCursor::default()));
+}
+
+#[test]
+fn after_a_restart_index_entries_are_compared_from_the_beginning() {
+    let mut world = World::new(&[store(1, MB)]);
+    let first = until_terms(&mut world);
+    let next = behind(&first);
+    world.schedule.terms_stepped(world.now, 1, &first, &TermStep { next, ..TermStep::default() });
+    world.schedule = Schedule::new(config(), world.schedule.saved());
+    world.schedule.set_stores(&world.stores);
+    assert!(!world.schedule.is_round_over());
+    assert_eq!(until_terms(&mut world), TermCursor::default());
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use ombak_storage::{
     Appended, Backend, BackendFactory, ChangesQuery, ChangesSince, DropObserver, FeedCursor, MemoryConfig,
-    MemoryFactory, ReadMode, SeqSource, Snapshot, Status, StorageError, StoreIdentity, Stored, Write,
+    MemoryFactory, Openings, ReadMode, SeqSource, Snapshot, Status, StorageError, StoreIdentity, Stored, Write,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -221,6 +221,10 @@ impl Backend for FaultyStore {
 
     fn first_seq(&self) -> u64 {
         self.inner.first_seq()
+    }
+
+    fn openings(&self) -> Openings {
+        self.inner.openings()
     }
 
     fn close_to_writes(&self, closed: bool) {

@@ -72,7 +72,9 @@ fn each_kind_of_messages_is_frozen() {
             rest = &rest[HEADER_BYTES + usize::from(u16::from_le_bytes([*low, *high]))..];
         }
     }
-    assert_eq!(kinds, (0..=255).filter(|code| Kind::from_code(*code).is_some()).collect());
+    // Version 1 has no first words.
+    let is_of_version_1 = |code: &u8| Kind::from_code(*code).is_some_and(|kind| !matches!(kind, Kind::Words));
+    assert_eq!(kinds, (0..=255).filter(is_of_version_1).collect());
     let known = (0..1000).filter(|code| !matches!(RefusalKind::from_code(*code), RefusalKind::Other(_)));
     let frozen: BTreeSet<u16> = refusals().iter().map(|(_, kind)| kind.code()).collect();
     assert_eq!(frozen, known.chain([0x0304]).collect());

@@ -4,8 +4,8 @@
 //! back. Where a rule is broken, a history finds out.
 
 use super::model::{Broken, Random, Record, Replica, Run};
-use crate::exchange::marks::Marks;
 use ombak_kv::repair_host::BrokenRule;
+use ombak_kv::repair_host::Marks;
 use std::collections::{BTreeMap, BTreeSet};
 
 const KEYS: u64 = 6;

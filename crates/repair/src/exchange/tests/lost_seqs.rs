@@ -32,6 +32,13 @@ fn a_store_that_was_set_back_is_found_out_also_after_later_appends() {
     let later = put(&*store);
     assert!(later > told && !lacks(&*store, later));
     assert!(!lacks(&*store, kept) && lacks(&*store, told), "its files are still those of an earlier moment");
+    store.close().unwrap();
+    drop(store);
+    for _ in 0..2 {
+        let store = open(&earlier);
+        assert!(!lacks(&*store, kept) && !lacks(&*store, later) && lacks(&*store, told), "later runs know it, too");
+        put(&*store);
+    }
 }
 
 #[test]

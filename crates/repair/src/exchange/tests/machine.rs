@@ -2,11 +2,11 @@
 
 use crate::exchange::lists::Item;
 use crate::exchange::machine::{Action, Begin, Ended, Event, Exchange, Tally, marked_seq};
-use crate::exchange::marks::{PeerStore, Towards};
-use crate::exchange::sums::{Cut, Sums};
+use crate::exchange::sums::{Cut, GROUPS, Sums};
 use crate::exchange::verdict::Witness;
 use crate::exchange::{KeyHeld, ListQuestion, RootAnswer, SOME_RANGES_MAX, Standing};
 use ombak_kv::repair_host::BrokenRule;
+use ombak_kv::repair_host::{PeerStore, Towards};
 use ombak_kv::replica::Held;
 
 const PEER: PeerStore = PeerStore { store_id: 4, token: 5 };
@@ -38,7 +38,7 @@ fn begin_with(own: &Sums, mark: Option<Towards>) -> Exchange {
 
 fn facts(own: &Sums) -> Begin {
     let cut = Cut { seq: SEQ, through: SEQ, sums: own.clone() };
-    Begin { is_full: true, cut, mark: None, highest_mark: 0, own_store: 1, way_back: None }
+    Begin { is_full: true, cut, mark: None, highest_mark: 0, own_store: 1, doubt_to: 0, way_back: None }
 }
 
 const fn standing() -> Standing {
@@ -50,7 +50,7 @@ fn root(is_same: bool, known_seq: u64) -> Event {
 }
 
 fn held(held: Held) -> Event {
-    Event::Held { is_reliable: true, held: vec![KeyHeld::Readable(held)] }
+    Event::Held { is_reliable: true, marked_seq: SEQ, held: vec![KeyHeld::Readable(held)] }
 }
 
 /// Takes an exchange to the point where the other node has said what it lacks of these items, all
@@ -190,10 +190,11 @@ fn a_mark_for_another_primary_is_a_reason_to_ask() {
 
 #[test]
 fn what_is_older_at_the_other_node_is_pushed_whatever_the_mark_says() {
-    for held in [KeyHeld::Readable(Held::Less), KeyHeld::Unreadable] {
+    for less in [KeyHeld::Readable(Held::Less), KeyHeld::InDoubt(Held::Less)] {
         let mut exchange = begin(Some(mark(PEER, 60)));
         to_lacked(&mut exchange, 0, &[item(9, 60)]);
-        assert_eq!(exchange.on(Event::Held { is_reliable: true, held: vec![held] }), Action::Push(vec![0]));
+        let held = Event::Held { is_reliable: true, marked_seq: 60, held: vec![less] };
+        assert_eq!(exchange.on(held), Action::Push(vec![0]));
     }
     let mut exchange = begin(Some(mark(PEER, 60)));
     to_lacked(&mut exchange, 0, &[item(9, 60)]);
@@ -204,6 +205,31 @@ fn what_is_older_at_the_other_node_is_pushed_whatever_the_mark_says() {
         let action = exchange.on(held(same));
         assert_eq!(action, Action::Mark { seq: SEQ, token: PEER.token });
     }
+}
+
+/// The rules of a lack hold for what is there and is no evidence, too.
+#[test]
+fn the_others_are_asked_for_what_one_cannot_read_and_for_what_is_in_doubt() {
+    let own = sums(&[(7, 1)]);
+    for (doubt_to, there) in [(0, KeyHeld::Unreadable), (60, KeyHeld::Unreadable), (60, KeyHeld::Readable(Held::Less))]
+    {
+        let facts = Begin { mark: Some(mark(PEER, 60)), highest_mark: 60, doubt_to, ..facts(&own) };
+        let (mut exchange, _) = Exchange::begin(facts);
+        to_lacked(&mut exchange, 0, &[item(9, 60)]);
+        let held = Event::Held { is_reliable: true, marked_seq: 60, held: vec![there] };
+        assert_eq!(exchange.on(held), Action::AskWitnesses(vec![0]), "{doubt_to} {there:?}");
+        assert_eq!(exchange.on(Event::Witnessed(vec![Witness::silent()])), Action::End(Ended::Unproved));
+    }
+}
+
+/// The other node has lost its tail during the exchange, and was filled again with the same token.
+#[test]
+fn a_mark_that_does_not_hold_any_more_when_keys_are_compared_covers_nothing() {
+    let mut exchange = begin(Some(mark(PEER, 60)));
+    to_lacked(&mut exchange, 0, &[item(9, 60)]);
+    let held = Event::Held { is_reliable: true, marked_seq: 0, held: vec![KeyHeld::Readable(Held::Nothing)] };
+    assert_eq!(exchange.on(held), Action::AskWitnesses(vec![0]));
+    assert_eq!(exchange.on(Event::Witnessed(vec![])), Action::Push(vec![0]));
 }
 
 #[test]
@@ -246,7 +272,7 @@ fn a_mark_of_which_the_other_store_has_lost_the_seq_covers_nothing() {
 fn a_node_that_is_not_full_any_more_ends_the_exchange() {
     let mut exchange = begin(Some(mark(PEER, 60)));
     to_lacked(&mut exchange, 0, &[item(9, 60)]);
-    let held = Event::Held { is_reliable: false, held: vec![KeyHeld::Readable(Held::Nothing)] };
+    let held = Event::Held { is_reliable: false, marked_seq: 60, held: vec![KeyHeld::Readable(Held::Nothing)] };
     assert_eq!(exchange.on(held), Action::End(Ended::NotFull));
 }
 
@@ -285,7 +311,7 @@ fn an_answer_to_another_question_ends_the_exchange() {
         Event::Sums(Vec::new()),
         Event::Resumed(Sums::default()),
         Event::Lacked(Vec::new()),
-        Event::Held { is_reliable: true, held: Vec::new() },
+        Event::Held { is_reliable: true, marked_seq: 0, held: Vec::new() },
         Event::Witnessed(Vec::new()),
         Event::Pushed(Vec::new()),
         Event::Dropped(Vec::new()),
@@ -298,7 +324,7 @@ fn an_answer_to_another_question_ends_the_exchange() {
     }
     let mut exchange = begin(None);
     exchange.on(root(false, 0));
-    assert_eq!(exchange.on(Event::Sums(vec![0; 3])), Action::End(Ended::Confused), "three groups");
+    assert_eq!(exchange.on(Event::Sums(vec![0; GROUPS + 1])), Action::End(Ended::Confused), "too many groups");
 }
 
 #[test]

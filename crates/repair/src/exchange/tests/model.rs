@@ -3,11 +3,11 @@
 
 use crate::exchange::lists::{Item, is_lacked_by_sender, lacked};
 use crate::exchange::machine::{Action, Begin, Event, Exchange, marked_seq};
-use crate::exchange::marks::{Known, Marks, PeerStore, Towards};
 use crate::exchange::sums::{Cut, Sums};
 use crate::exchange::verdict::Witness;
 use crate::exchange::{KeyHeld, ListQuestion, RootAnswer, Standing};
 use ombak_kv::repair_host::{BrokenRule, is_broken};
+use ombak_kv::repair_host::{Known, Marks, PeerStore, Towards};
 use ombak_kv::replica::Held;
 use ombak_kv::{ClassId, break_rule};
 use ombak_types::NodeId;
@@ -201,6 +201,7 @@ impl Run {
             mark: own.marks.towards(CLASS, node(to), own_store),
             highest_mark: marks.map(|mark| mark.seq).max().unwrap_or_default(),
             own_store,
+            doubt_to: 0,
             way_back: is_way_back.then(|| items.iter().map(|(item, ..)| *item).collect()),
         });
         Self { from, to, exchange, action, items, own_store }
@@ -275,8 +276,9 @@ impl Run {
                 Event::Witnessed(others.into_iter().map(&mut witness).collect())
             }
             Action::Compare(places, peer) => {
-                let witness = self.witness(&mut replicas[to], &places, None);
-                Event::Held { is_reliable: witness.is_full && replicas[to].store == peer, held: witness.held }
+                let mark = replicas[from].marks.towards(CLASS, node(to), self.own_store);
+                let Witness { is_full, marked_seq, held } = self.witness(&mut replicas[to], &places, mark);
+                Event::Held { is_reliable: is_full && replicas[to].store == peer, marked_seq, held }
             }
             question => self.ask(&mut replicas[to], question)?,
         })

@@ -297,7 +297,7 @@ async fn remove(cluster: &Cluster, nodes: &[usize], digest: u64) {
     let round = Round { partition: copy.partition, n_val: copy.n, ring: copy.ring, number: 1 };
     for &node in nodes {
         ombak_repair::Repair::of(&cluster.nodes[node]);
-        let request = RemoveRequest { round, versions: vec![(copy.key.clone(), digest)] };
+        let request = RemoveRequest { round, versions: vec![(copy.key.clone(), digest)], told: Vec::new() };
         cluster.nodes[node].local_replica().remove(request).await.unwrap();
     }
 }

@@ -7,6 +7,7 @@
 //! Sources: docs/riak/semantics.md §15 (names and defaults), docs/riak/backends.md §2.8, §3, §4.5,
 //! §5, §6.
 
+mod anti_entropy;
 mod bitcask;
 mod cluster;
 mod features;
@@ -34,6 +35,7 @@ pub fn all() -> impl Iterator<Item = &'static KeySpec> {
         leveled::KEYS,
         leveldb::KEYS,
         scrubbing::KEYS,
+        anti_entropy::KEYS,
         cluster::KEYS,
         features::KEYS,
         replication::KEYS,

@@ -3,8 +3,8 @@
 use super::*;
 use ombak_kv::ClassId;
 use ombak_kv::replica::{
-    AskRequest, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum, ReapReply, Reapable,
-    RemoveRequest, Round, StoredVersion, Summarize, Summary, Vote, VoteRequest,
+    AskRequest, Compare, Compared, Give, GivePass, Giving, Held, HeldVersion, Push, Pushed, RangeSum, ReapReply,
+    Reapable, RemoveRequest, Round, StoredVersion, Summarize, Summary, Vote, VoteRequest,
 };
 use ombak_ring::RingVersion;
 use ombak_types::NodeId;
@@ -32,7 +32,14 @@ fn copy() -> ReplicaStore {
 fn check_transfers(frozen: &mut FrozenMessages) {
     let version = |clock| HeldVersion { key: "a key".into(), digest: DIGEST, clock };
     let versions = vec![version(a_clock()), version(VectorClock::new())];
-    let give = Give { class: CLASS, to: NodeId::new(DIGEST), order: 9, ranges: 1024, wanted: vec![0, 300] };
+    let give = Give {
+        class: CLASS,
+        to: NodeId::new(DIGEST),
+        order: 9,
+        ranges: 1024,
+        wanted: vec![0, 300],
+        pass: GivePass::All,
+    };
     let push = Push { class: CLASS, copies: vec![copy()], synced: true, checksum: None };
     for (name, question) in [
         ("compare", TransferQuestion::Compare(Compare { class: CLASS, versions, synced: true })),
@@ -49,7 +56,7 @@ fn check_transfers(frozen: &mut FrozenMessages) {
     let pushed = Pushed { home_version: RING, stored, counter: COUNTER };
     check(frozen, "pushed", &pushed, encode_pushed, decode_pushed);
     let ranges = vec![RangeSum { versions: 300, sum: DIGEST }, RangeSum { versions: 0, sum: 0 }];
-    check(frozen, "summary", &Summary { home_version: RING, ranges }, encode_summary, decode_summary);
+    check(frozen, "summary", &Summary { home_version: RING, ranges, told: Vec::new() }, encode_summary, decode_summary);
     for (name, giving) in [("working", Giving::Working), ("done", Giving::Done)] {
         check(frozen, &format!("giving/{name}"), &giving, encode_giving, decode_giving);
     }
@@ -63,13 +70,16 @@ fn check_reaping(frozen: &mut FrozenMessages) {
         ("vote", ReapQuestion::Vote(VoteRequest { round, versions: vec![reapable] })),
         ("ask", ask(UnixMicros(0))),
         ("ask_with_floor", ask(UnixMicros(300))),
-        ("remove", ReapQuestion::Remove(RemoveRequest { round, versions: vec![("a key".into(), DIGEST)] })),
+        (
+            "remove",
+            ReapQuestion::Remove(RemoveRequest { round, versions: vec![("a key".into(), DIGEST)], told: Vec::new() }),
+        ),
     ] {
         check(frozen, &format!("reap_question/{name}"), &question, encode_reap_question, decode_reap_question);
     }
-    let votes = ReapReply { answers: vec![Vote::Same, Vote::Less, Vote::Other], counter: COUNTER };
+    let votes = ReapReply { answers: vec![Vote::Same, Vote::Less, Vote::Other], counter: COUNTER, told: None };
     check(frozen, "votes", &votes, encode_votes, decode_votes);
-    let answers = ReapReply { answers: vec![true, false], counter: COUNTER };
+    let answers = ReapReply { answers: vec![true, false], counter: COUNTER, told: None };
     check(frozen, "reap_answers", &answers, encode_reap_answers, decode_reap_answers);
 }
 

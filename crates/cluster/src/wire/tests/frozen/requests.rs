@@ -95,7 +95,7 @@ fn check_answers(frozen: &mut FrozenMessages) {
         ("head", Some(head.clone()), false),
         ("object", Some(object), true),
     ] {
-        let reply = ReadReply { version, full, outdated: None, counter: COUNTER };
+        let reply = ReadReply { version, full, outdated: None, left_to_exchanges: false, counter: COUNTER };
         check(frozen, &format!("read_reply/{name}"), &reply, encode_read_reply, decode_read_reply);
     }
     for (name, outcome) in [
@@ -142,7 +142,8 @@ pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
     let stored_secs = Some(1_700_000_000);
     let version =
         Stored { head: "the head".into(), body: Some("the body".into()), digest: DIGEST, seq: 300, stored_secs };
-    let reply = ReadReply { version: Some(version), full: true, outdated: None, counter: COUNTER };
+    let reply =
+        ReadReply { version: Some(version), full: true, outdated: None, left_to_exchanges: false, counter: COUNTER };
     check(frozen, "read_reply/aged", &reply, encode_read_reply, decode_read_reply);
 }
 

@@ -42,7 +42,7 @@ impl Node {
             (None, _) => Answer::NotFound { full: self.full },
             (Some(_), Ask::Object) if self.rotten => Answer::Failed(unreadable()),
             (Some(object), Ask::Object) => whole(object),
-            (Some(object), Ask::Head) => head(object),
+            (Some(object), Ask::Head | Ask::Exchange) => head(object),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Which sums outlive a stop.
 
 use super::world::{Kind, World, storage_key, value};
-use crate::sums::SumsState;
+use crate::deliberate_faults::{BrokenRule, break_rule};
+use crate::sums::{SumsState, remove_saved_sums};
+use ombak_storage::fs::RealFs;
 use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
@@ -45,6 +47,57 @@ fn sums_outlive_an_orderly_stop() {
         assert_eq!(world.partition().cut_of_class(3).unwrap().sums.total().versions, 3);
         assert_eq!(world.walk(3).differences, 0);
     }
+}
+
+/// A start takes what the last run has saved for evidence, and not for what is there.
+#[test]
+fn saved_sums_are_compared_with_the_index_before_they_count() {
+    let mut world = World::with_differences(Kind::Bitcask);
+    put(&world, "one");
+    put(&world, "two");
+    world.walk(3);
+    world.restart(true);
+    let is_checked = |world: &World| world.partition().cut_of_class(3).unwrap().is_checked;
+    assert!(!is_checked(&world));
+    assert_eq!(world.walk(3).differences, 0);
+    assert!(is_checked(&world));
+    // A record goes without a write, and nobody looks before the stop.
+    assert!(world.partition().store().delete(&storage_key("a", "one")).unwrap().is_some());
+    world.restart(true);
+    assert!(!is_checked(&world));
+    // One range, and the slot of its expiry.
+    assert_eq!(world.walk(3).differences, 2);
+    // Nobody has noted it, so the evidence outlives the next stop, too.
+    world.restart(true);
+    assert_eq!(world.walk(3).differences, 2);
+}
+
+#[test]
+fn without_the_check_at_openings_a_loss_is_not_noticed() {
+    let mut world = World::with_differences(Kind::Bitcask);
+    put(&world, "one");
+    put(&world, "two");
+    world.walk(3);
+    assert!(world.partition().store().delete(&storage_key("a", "one")).unwrap().is_some());
+    world.stop(true);
+    break_rule(Some(BrokenRule::SumsAreCheckedAtOpening));
+    world.start(true);
+    break_rule(None);
+    assert_eq!(world.walk(3).differences, 0);
+    assert!(world.partition().cut_of_class(3).unwrap().is_checked);
+}
+
+#[test]
+fn an_offline_repair_removes_what_was_saved() {
+    let mut world = summed(Kind::Leveled);
+    world.stop(true);
+    assert!(file(&world).exists());
+    for _ in 0..2 {
+        remove_saved_sums(&RealFs, world.dir.path(), 0).unwrap();
+        assert!(!file(&world).exists());
+    }
+    world.start(true);
+    assert_eq!(world.partition().sums_state(3), SumsState::Unknown);
 }
 
 #[test]

@@ -88,14 +88,26 @@ pub(super) struct World {
     pub(super) now_secs: u64,
     props: BucketProps,
     limits: ObjectLimits,
+    /// Whether sums that are wrong do not end the test.
+    tolerates_differences: bool,
 }
 
 impl World {
     pub(super) fn new(kind: Kind) -> Self {
+        Self::of(kind, false)
+    }
+
+    /// A partition whose sums may be wrong.
+    pub(super) fn with_differences(kind: Kind) -> Self {
+        Self::of(kind, true)
+    }
+
+    fn of(kind: Kind, tolerates_differences: bool) -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let props = BucketProps { allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
         let limits = ObjectLimits::default();
-        let mut world = Self { kind, dir, run: None, runs: 0, now_secs: BEGIN_SECS, props, limits };
+        let (run, now_secs) = (None, BEGIN_SECS);
+        let mut world = Self { kind, dir, run, runs: 0, now_secs, props, limits, tolerates_differences };
         world.start(true);
         world
     }
@@ -114,7 +126,8 @@ impl World {
         let store = factory.open(0).unwrap();
         let partition = Partition::new(0, store, Arc::new(ActorSource::new(self.runs << 32)));
         let (buckets, data_dir) = (registry.clone(), dir.to_owned());
-        let setup = SumsSetup { buckets, fs, data_dir, choice_print: choice.print() };
+        let (choice_print, tolerates_differences) = (choice.print(), self.tolerates_differences);
+        let setup = SumsSetup { buckets, fs, data_dir, choice_print, tolerates_differences };
         let partition = if with_sums { partition.with_sums(&setup) } else { partition };
         partition.store().maintain(self.now_secs).unwrap();
         self.run = Some(Run { registry, partition, _factory: factory });

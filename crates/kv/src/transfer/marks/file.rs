@@ -1,22 +1,21 @@
-//! The file in which a node keeps its marks, and the marks in memory.
+//! The file in which a node keeps its marks.
 //!
-//! The file is replaced as a whole, with a checksum. Whoever changes a mark waits until a file has
-//! it; several that wait share one.
+//! The file is replaced as a whole, with a checksum. Each mark names the stores of both nodes, so a
+//! copy of the file beside other stores says nothing.
 
 use super::marks::{Known, Marks, PeerStore, Towards};
-use ombak_kv::ClassId;
+use crate::replica::ClassId;
 use ombak_node_files::saved_json::{self, Formats};
 use ombak_node_files::{NodeFileError, hex, read_saved};
 use ombak_storage::fs::{FileSystem, replace_file};
 use ombak_types::NodeId;
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The name of the file in the directory of a node.
-const FILE_NAME: &str = "sync-marks.json";
+pub(crate) const FILE_NAME: &str = "sync-marks.json";
 /// An upper bound: 1,024 partitions with some classes and peers each take less.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// The first version is written with a checksum, too.
@@ -60,6 +59,8 @@ struct Saved {
     towards: Vec<SavedMark>,
     /// What of others was included here.
     known: Vec<SavedMark>,
+    /// A trial version kept tokens here. They are not used: `Fullness` has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tokens: Vec<SavedToken>,
 }
 
@@ -88,13 +89,7 @@ impl Saved {
             .map(|(at, mark)| saved_mark(*at, mark.own_store, mark.seq, (mark.peer, mark.peer_seq)));
         let known =
             marks.known.iter().map(|(at, known)| saved_mark(*at, known.store, known.seq, (known.own, known.own_seq)));
-        let tokens = marks.tokens.iter().map(|(class, own)| SavedToken {
-            partition: class.partition,
-            n: class.n,
-            store: own.store_id,
-            token: own.token,
-        });
-        Self { format: FORMATS.current, towards: towards.collect(), known: known.collect(), tokens: tokens.collect() }
+        Self { format: FORMATS.current, towards: towards.collect(), known: known.collect(), tokens: Vec::new() }
     }
 
     fn marks(&self) -> Marks {
@@ -106,69 +101,32 @@ impl Saved {
             let SavedMark { from_store, seq, at_seq, .. } = *mark;
             (mark.place(), Known { store: from_store, seq, own: mark.at(), own_seq: at_seq })
         });
-        let tokens = self.tokens.iter().map(|saved| {
-            let class = ClassId { partition: saved.partition, n: saved.n };
-            (class, PeerStore { store_id: saved.store, token: saved.token })
-        });
-        Marks { towards: towards.collect(), known: known.collect(), tokens: tokens.collect() }
+        Marks { towards: towards.collect(), known: known.collect() }
     }
 }
 
-struct Present {
-    marks: Marks,
-    /// Rises with each change.
-    version: u64,
-}
-
-/// The marks of a node, and the file that has them.
-pub(crate) struct SavedMarks {
+/// The file.
+pub(crate) struct MarksFile {
     fs: Arc<dyn FileSystem>,
     path: PathBuf,
-    present: Mutex<Present>,
-    /// The version that the file has. Locked while it is written, and never while the marks are
-    /// locked.
-    saved_version: Mutex<u64>,
 }
 
-impl SavedMarks {
-    /// Reads the file, if there is one.
-    pub(crate) fn open(fs: Arc<dyn FileSystem>, data_dir: &Path) -> Result<Self, NodeFileError> {
-        let path = data_dir.join(FILE_NAME);
+impl MarksFile {
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, data_dir: &Path) -> Self {
+        Self { fs, path: data_dir.join(FILE_NAME) }
+    }
+
+    /// Reads the file; no marks if there is none.
+    pub(crate) fn load(&self) -> Result<Marks, NodeFileError> {
         let remedy = "without it, keys that were removed may come back from a node that was set back: put back a copy \
                       of it, or remove the file if no store of the cluster was set back";
-        let saved = read_saved::<Saved>(&*fs, path.clone(), FILE_BYTES_MAX, FORMATS, remedy)?;
-        let marks = saved.map(|saved| saved.marks()).unwrap_or_default();
-        let present = Mutex::new(Present { marks, version: 0 });
-        Ok(Self { fs, path, present, saved_version: Mutex::new(0) })
+        let saved = read_saved::<Saved>(&*self.fs, self.path.clone(), FILE_BYTES_MAX, FORMATS, remedy)?;
+        Ok(saved.map(|saved| saved.marks()).unwrap_or_default())
     }
 
-    /// Reads marks.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Marks) -> T) -> T {
-        read(&self.present.lock().marks)
-    }
-
-    /// Changes marks, and returns when the file has what is there then. `change` says whether it
-    /// changed anything. Also without a change the file has everything that this call has seen.
-    /// Blocks.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Marks) -> bool) -> io::Result<()> {
-        let seen = {
-            let mut present = self.present.lock();
-            if change(&mut present.marks) {
-                present.version += 1;
-            }
-            present.version
-        };
-        let mut saved_version = self.saved_version.lock();
-        if *saved_version >= seen {
-            return Ok(());
-        }
-        let (saved, version) = {
-            let present = self.present.lock();
-            (Saved::of(&present.marks), present.version)
-        };
-        replace_file(&*self.fs, &self.path, &saved_json::to_text(&saved)?)?;
-        *saved_version = version;
-        Ok(())
+    /// Replaces the file. After a success the marks survive a loss of power. Blocks.
+    pub(crate) fn save(&self, marks: &Marks) -> io::Result<()> {
+        replace_file(&*self.fs, &self.path, &saved_json::to_text(&Saved::of(marks))?)
     }
 }
 
@@ -186,49 +144,82 @@ mod tests {
         Marks {
             towards: [((class, NodeId::new(u64::MAX)), towards)].into(),
             known: [((class, NodeId::new(u64::MAX)), known)].into(),
-            tokens: [(class, here)].into(),
         }
     }
 
-    fn open(dir: &Path) -> Result<SavedMarks, NodeFileError> {
-        SavedMarks::open(Arc::new(RealFs), dir)
+    fn file_in(dir: &Path) -> MarksFile {
+        MarksFile::new(Arc::new(RealFs), dir)
     }
 
     #[test]
     fn what_was_saved_is_loaded_and_damage_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        let saved = open(dir.path()).unwrap();
-        saved.change(|_| false).unwrap();
+        let file = file_in(dir.path());
+        assert_eq!(file.load().unwrap(), Marks::default());
+        file.save(&marks()).unwrap();
+        assert_eq!(file.load().unwrap(), marks());
         let path = dir.path().join(FILE_NAME);
-        assert!(!path.exists(), "nothing was noted");
-        saved
-            .change(|present| {
-                *present = marks();
-                true
-            })
-            .unwrap();
-        assert_eq!(open(dir.path()).unwrap().read(Marks::clone), marks());
         let text = std::fs::read(&path).unwrap();
         for length in [0, 1, text.len() / 2, text.len() - 1] {
             std::fs::write(&path, &text[..length]).unwrap();
-            assert!(matches!(open(dir.path()), Err(NodeFileError::Unusable { .. })), "{length} bytes");
+            assert!(matches!(file.load(), Err(NodeFileError::Unusable { .. })), "{length} bytes");
         }
     }
 
     #[test]
     fn the_file_has_the_bytes_of_version_2() {
         let dir = tempfile::tempdir().unwrap();
-        let saved = open(dir.path()).unwrap();
-        saved
-            .change(|present| {
-                *present = marks();
-                true
-            })
-            .unwrap();
+        let file = file_in(dir.path());
+        file.save(&marks()).unwrap();
         let path = dir.path().join(FILE_NAME);
         let written = std::fs::read(&path).unwrap();
         let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 2, FILE_NAME, &written);
         std::fs::write(path, frozen).unwrap();
-        assert_eq!(open(dir.path()).unwrap().read(Marks::clone), marks());
+        assert_eq!(file.load().unwrap(), marks());
     }
+
+    #[test]
+    fn the_file_of_a_trial_version_is_read_without_its_tokens() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(FILE_NAME), WITH_TOKENS).unwrap();
+        assert_eq!(file_in(dir.path()).load().unwrap(), marks());
+    }
+
+    const WITH_TOKENS: &str = r#"{
+  "checksum": "ef68f2a05164f45a",
+  "format": 1,
+  "towards": [
+    {
+      "partition": 12,
+      "n": 3,
+      "peer": "ffffffffffffffff",
+      "from_store": "0000000000000001",
+      "seq": 300,
+      "at_store": "fffffffffffffffe",
+      "at_token": "0000000000000002",
+      "at_seq": 5
+    }
+  ],
+  "known": [
+    {
+      "partition": 12,
+      "n": 3,
+      "peer": "ffffffffffffffff",
+      "from_store": "fffffffffffffffe",
+      "seq": 7,
+      "at_store": "0000000000000001",
+      "at_token": "ffffffffffffffff",
+      "at_seq": 1099511627776
+    }
+  ],
+  "tokens": [
+    {
+      "partition": 12,
+      "n": 3,
+      "store": "0000000000000001",
+      "token": "ffffffffffffffff"
+    }
+  ]
+}
+"#;
 }

@@ -1,0 +1,156 @@
+//! Which versions of this node are not brought to another one, although that one may lack them:
+//! they may have been removed everywhere (docs/design/anti-entropy.md §5, "The same copy on other
+//! ways").
+//!
+//! What it is: one rule for each way of bringing copies. What is left out counts as brought. The
+//! next exchange decides about it.
+//!
+//! What it is not: reads and writes have the same rules in the engine.
+//!
+//! Invariant: without exchanges nothing is left out.
+
+use crate::Host;
+use crate::compare;
+use crate::fold::Candidate;
+use crate::ranges::Ranges;
+use crate::work::Work;
+use ombak_kv::ClassId;
+use ombak_kv::repair_host::{BrokenRule, is_broken};
+use ombak_kv::replica::{GivePass, SUMMARY_RANGES_MAX, Summarize};
+use ombak_ring::placement::Phase;
+use ombak_runtime::{Asker, Waited};
+use ombak_types::{Error, NodeId};
+
+/// What is left out.
+pub(crate) enum LeftOut {
+    /// Nothing.
+    Nothing,
+    /// What is in doubt.
+    Doubtful,
+    /// What is in doubt, and what the mark for the other node covers.
+    Marked,
+    /// What is left to exchanges, in ranges in which another primary may lack something; none: in
+    /// all ranges.
+    Suspicious(Option<Ranges>),
+    /// Of that, what one of these primaries lacks.
+    Dead(Ranges, Vec<NodeId>),
+}
+
+impl LeftOut {
+    /// What is left out of the copies that this node brings to others because a home changes, or
+    /// because it fills: what is in doubt. A node that was the only primary leaves out nothing:
+    /// nobody else has what it holds, and nobody can say that something was removed.
+    pub(crate) fn of_own(host: &Host, class: ClassId) -> Self {
+        if has_other_primaries(host, class) { Self::Doubtful } else { Self::Nothing }
+    }
+
+    /// What is left out of one pass of an order to give. In the first pass a primary that does not
+    /// answer may lack everything. The last pass fails without it. A node that has waited for it
+    /// for long gets everything but what is in doubt: the rules prefer a key that returns to a
+    /// write that is lost.
+    pub(crate) async fn of_order(
+        work: &Work,
+        host: &Host,
+        (class, to): (ClassId, NodeId),
+        pass: GivePass,
+    ) -> Result<Self, Error> {
+        let placement = host.placement();
+        let home = placement.home(class.partition);
+        let Some(exchanges) = work.exchanges.get().filter(|_| pass != GivePass::All) else { return Ok(Self::Nothing) };
+        if is_broken(BrokenRule::FillingLeavesOutTheDead) {
+            return Ok(Self::Nothing);
+        }
+        if home.is_changing() {
+            // There are no exchanges, so nobody can be asked.
+            return Ok(Self::of_own(host, class));
+        }
+        if pass == GivePass::Early {
+            return Ok(Self::Doubtful);
+        }
+        let is_other = |node: &NodeId| ![to, host.node_id()].contains(node) && !host.peers().was_removed(*node);
+        let others: Vec<NodeId> = home.replica_set(class.n).into_iter().filter(is_other).collect();
+        // Without another primary nobody can say that something was removed.
+        if others.is_empty() || !others.iter().all(|node| exchanges.knows(*node)) {
+            return Ok(Self::Nothing);
+        }
+        let ranges = match differing_ranges(host, class, &others).await {
+            Ok(ranges) => ranges,
+            Err(_) if pass == GivePass::First => return Ok(Self::Suspicious(None)),
+            Err(why) => return Err(why),
+        };
+        Ok(match ranges {
+            None => Self::Nothing,
+            Some(ranges) if pass == GivePass::First => Self::Suspicious(Some(ranges)),
+            Some(ranges) => Self::Dead(ranges, others),
+        })
+    }
+
+    /// Returns those of some versions that are to be brought to a node. They fit into one question.
+    pub(crate) async fn keep(
+        &self,
+        work: &Work,
+        host: &Host,
+        (class, node): (ClassId, NodeId),
+        mut candidates: Vec<Candidate>,
+    ) -> Result<Vec<Candidate>, Error> {
+        let transfers = host.transfers();
+        let is_doubtful = |candidate: &Candidate| transfers.is_doubtful(class.partition, candidate.seq);
+        let is_left = |candidate: &Candidate| transfers.is_left_to_exchanges(class, candidate.seq);
+        match self {
+            Self::Nothing => {}
+            Self::Doubtful => candidates.retain(|candidate| !is_doubtful(candidate)),
+            Self::Marked => {
+                let has_exchanges = transfers.other_ways.is_on();
+                let is_covered = |one: &Candidate| has_exchanges && transfers.marks.covers(class, node, one.seq);
+                candidates.retain(|candidate| !is_doubtful(candidate) && !is_covered(candidate));
+            }
+            Self::Suspicious(ranges) => {
+                let is_suspicious = |one: &Candidate| ranges.as_ref().is_none_or(|r| r.include(&one.held.key));
+                candidates.retain(|candidate| !is_suspicious(candidate) || !is_left(candidate));
+            }
+            Self::Dead(ranges, others) => {
+                let is_asked = |one: &Candidate| one.is_readable && ranges.include(&one.held.key) && is_left(one);
+                let (asked, mut kept): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_asked);
+                let Some(exchanges) = work.exchanges.get().filter(|_| !asked.is_empty()) else {
+                    kept.extend(asked);
+                    return Ok(kept);
+                };
+                let dead = exchanges.are_dead(work, host, class, others, &asked).await?;
+                kept.extend(asked.into_iter().zip(dead).filter(|(_, is_dead)| !is_dead).map(|(one, _)| one));
+                return Ok(kept);
+            }
+        }
+        Ok(candidates)
+    }
+}
+
+/// Whether another node was a primary of a class before its home began to change; if the home does
+/// not change, whether another one is. Nodes that were removed do not count.
+fn has_other_primaries(host: &Host, class: ClassId) -> bool {
+    let placement = host.placement();
+    let home = placement.home(class.partition);
+    let set = if home.phase() == Phase::Flipped { home.other_set(class.n) } else { home.replica_set(class.n) };
+    set.into_iter().any(|node| node != host.node_id() && !host.peers().was_removed(node))
+}
+
+/// The ranges in which this node and one of some others hold different versions; none if they hold
+/// the same everywhere. Fails if one of them does not answer.
+async fn differing_ranges(host: &Host, class: ClassId, others: &[NodeId]) -> Result<Option<Ranges>, Error> {
+    let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX, synced: false };
+    let mut theirs = Vec::with_capacity(others.len());
+    for node in others {
+        if !host.peers().is_up(*node) {
+            return Err(Error::AllNodesDown);
+        }
+        theirs.push(host.peers().transfer(*node).summarize(summarize).await?);
+    }
+    let there = host.clone();
+    let sum_up = move |waited: &Waited<'_>| compare::summarize(&*there, &summarize, waited);
+    let own = host.transfers().walk(Asker::default(), sum_up).await?;
+    let differs = |number: &u32| {
+        let at = *number as usize;
+        theirs.iter().any(|theirs| theirs.ranges.get(at) != own.ranges.get(at))
+    };
+    let differing: Vec<u32> = (0..summarize.ranges).filter(differs).collect();
+    Ok((!differing.is_empty()).then(|| Ranges::of(summarize.ranges, &differing)))
+}
