@@ -32,7 +32,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-scrub bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-scrub bench-anti-entropy bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,13 +80,19 @@ bench-feed: ORDER ?= ordered
 bench-feed: ## measure how fast consumers read CHANGES (1000000) of VALUE_BYTES (100), ORDER=ordered or scattered, from the change feed
 	cargo run --profile dist --locked --package ombak-storage --example change_feed $(CHANGES) $(VALUE_BYTES) $(ORDER)
 
-bench-sums: ## measure what the sums of classes cost a put, and a walk and a cut
+bench-sums: ## measure what the sums of classes cost a put, in time and instructions, and a walk and a cut
 	cargo run --profile dist --locked --package ombak-kv --example sums_cost
+	benches/sums_instructions.py $(CARGO_TARGET_DIR)/dist/examples/sums_cost
 
 bench-scrub: MB ?= 1000
 bench-scrub: VALUE_BYTES ?= 1000
 bench-scrub: ## measure how much scrubbing reads for each percent of a core, in MB (1000) of values of VALUE_BYTES (1000)
 	cargo run --profile dist --locked --package ombak-storage --example scrub $(MB) $(VALUE_BYTES)
+
+bench-anti-entropy: DIFFERING ?= 100
+bench-anti-entropy: ## measure exchanges between three nodes with KEYS (10000000) keys: DIFFERING (100) keys that are repaired, and rounds without a difference
+	cargo build --profile dist --locked --package ombak-server --package ombak-bench
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak benches/anti_entropy.py --keys $(KEYS) --differing $(DIFFERING)
 
 bench-backends: RESULTS ?= $(CARGO_TARGET_DIR)/backends
 bench-backends: ## run the storage tests on each backend, or BACKENDS="test1-leveled ...", in 1 GiB, MINUTES (5) each, into RESULTS

@@ -6,6 +6,9 @@ import time
 from forming import START_SECONDS, commit, refusal, shares
 from world import Pb, Refused, World, ask, clock, equal, form, key_path, put, values, wait_for
 
+from copies import stored, wait_until_equal  # noqa: E402: `world` says where its modules are.
+from exchanges import EXCHANGES, wait_for_a_round  # noqa: E402
+
 # How long a change of the ring may take on a loaded machine.
 CHANGE_SECONDS_MAX = 120
 KEYS = 200
@@ -217,9 +220,9 @@ def verify_listkeys_growing():
 
 
 def verify_rejoin():
-    """A node leaves and comes back with an empty directory, while clients write. No read needs a
-    repair afterwards: the changes have brought everything."""
-    with World(4) as world:
+    """A node leaves and comes back with an empty directory, while clients write. No exchange and no read
+    needs a repair afterwards: the changes have brought everything."""
+    with World(4, EXCHANGES) as world:
         world.join_all()
         write(world[1], "b")
         world[4].admin("cluster", "leave")
@@ -235,6 +238,7 @@ def verify_rejoin():
         write(world[1], "back", range(60))
         wait_until_changed(world, 1, [1, 2, 3, 4])
         world.wait_all_up()
+        equal(wait_for_a_round(world[1], wait_for), 0, "the repairs of a round of exchanges")
         repairs = [read_repairs(world[number]) for number in (1, 2, 3, 4)]
         for number in (1, 2, 3, 4):
             check(world[number], "b")
@@ -249,9 +253,9 @@ def read_repairs(member):
 
 def verify_delete_onreplace():
     """Keys are deleted while a node is replaced. None of them comes back, and with delete_mode keep
-    the tombstones move to the new node."""
+    the tombstones move to the new node. Exchanges run all the time."""
     for mode in ("immediate", "keep"):
-        with World(4, {"delete_mode": mode}) as world:
+        with World(4, {"delete_mode": mode, "storage_backend": "bitcask", **EXCHANGES}) as world:
             form([world[number] for number in (1, 2, 3)])
             write(world[1], "b")
             world[4].admin("cluster", "join", world[1].peer)
@@ -266,6 +270,9 @@ def verify_delete_onreplace():
                 "the end of the change", lambda: ring_change(world[1]) is None
                 and set(shares(world[1])) == {world[number].name for number in (1, 3, 4)}, CHANGE_SECONDS_MAX)
             wait_until_ended(world, 2)
+            wait_for_a_round(world[1], wait_for)
+            # A tombstone is a copy, too.
+            wait_until_equal(world, stored("b", range(1, KEYS, 2) if mode == "immediate" else range(KEYS)))
             for number in (1, 3, 4):
                 check(world[number], "b", range(1, KEYS, 2))
                 for key in range(0, KEYS, 2):

@@ -6,6 +6,8 @@ from moving import CHANGE_SECONDS_MAX
 from program import ombak
 from world import Pb, World, equal, put, values, wait_for
 
+from exchanges import EXCHANGES  # noqa: E402: `world` says where its modules are.
+
 KEYS = 200
 VALUE = "v" * 2000
 
@@ -30,8 +32,8 @@ def lose(world, number, partition):
 def partition_repair():
     """The store of a partition is deleted. The other replicas bring back exactly the same objects,
     also when one that sends is killed meanwhile. The same for other partitions of other nodes, after
-    each of the commands that accept a loss."""
-    with World(4, {"storage_backend": "bitcask", "handoff.bytes_per_second": "100KB"}) as world:
+    each of the commands that accept a loss. Exchanges run all the time."""
+    with World(4, {"storage_backend": "bitcask", "handoff.bytes_per_second": "100KB", **EXCHANGES}) as world:
         world.join_all()
         for key in range(KEYS):
             equal(put(world[1], "b", f"k{key}", f"{key} {VALUE}", query="?w=3"), (204, ""), "a put")

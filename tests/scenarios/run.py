@@ -14,6 +14,7 @@ from functools import partial
 
 import console
 import datatypes
+import exchanging
 import forming
 import hooking
 import interfaces
@@ -35,7 +36,8 @@ from world import World
 # Scenarios of these modules share one cluster, of this kind and of so many nodes.
 SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, partial(World, settings=mapreduce.SETTINGS), 3),
           (interfaces, World, 5)]
-ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts, pipes]
+ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts, pipes,
+         exchanging]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
@@ -45,6 +47,9 @@ SCENARIOS = {
     versions: ["verify_basic_upgrade", "loaded_upgrade", "kv_vnode_requests_upgrade_downgrade", "rolling_capabilities", "verify_capabilities",
                "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade", "verify_crdt_capability"],
     repairing: ["partition_repair"],
+    # Exchanges are on trial. "verify_aae", "verify_tictac_aae" and "verify_tictacaae_nodedown" fail with them (docs/progress.md).
+    exchanging: ["verify_tictacaae_rebuildcrash", "verify_corruption_filtering", "verify_2i_aae", "index_is_scrubbed", "kv679_dataloss",
+                 "kv679_tombstone", "kv679_tombstone2"],
     scripts: ["mapred_javascript", "registered_functions"],
     pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking", "pipe_client_leaves"],
     returning: ["returning_copy", "returning_older_copy", "returning_under_its_name",
