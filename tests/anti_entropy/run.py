@@ -32,7 +32,8 @@ from members import Cluster, wait_for  # noqa: E402
 NETWORKS = {"bitcask": "127.0.8", "leveled": "127.0.9"}
 NODES = 3
 KEYS = 60
-# How long the replicas may take to become equal. An exchange comes every second or two and looks twice.
+# How long the replicas may take to become equal. An exchange comes every second or two and looks
+# twice.
 EQUAL_SECONDS_MAX = 60
 SETTLE_SECONDS_MAX = 60
 SETBACK_SECONDS = 30
@@ -147,8 +148,8 @@ def store_wiped_while_another_is_down(case):
 def store_set_back(case):
     """A node's directory is put back as it was half a minute ago. Meanwhile keys were deleted and removed
     everywhere, written over, and written anew."""
-    # Each node draws a milestone when it starts and each minute after that, and the metadata have it. If
-    # one came between, the cluster would know that the directory is an older one.
+    # Each node draws a milestone when it starts and each minute after that, and the metadata have
+    # it. If one came between, the cluster would know that the directory is an older one.
     for node in case.cluster.nodes:
         node.send(signal.SIGTERM)
     for node in case.cluster.nodes:

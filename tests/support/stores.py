@@ -16,7 +16,8 @@ MAGIC = b"OMBAKJNL"
 FILE_HEADER_BYTES = 40
 SALT = struct.Struct("<Q")
 SALT_AT = 24
-# crc_meta, crc_body, kind, flags, mark, lengths of key, head and body, tstamp, synced_to, seq, digest
+# crc_meta, crc_body, kind, flags, mark, lengths of key, head and body, tstamp, synced_to, seq,
+# digest
 FIXED = struct.Struct("<IIBBHIIIIIQQ")
 MARK_AT = 10
 EXPIRES = 1
