@@ -173,10 +173,14 @@ pub(crate) fn lacking_homes(host: &Host) -> Vec<LackingHome> {
             Phase::Pending => home.other_set(n),
             Phase::Settled | Phase::Flipped => home.replica_set(n),
         };
-        // A store that takes no writes does not hold what comes.
-        let takes_writes = |partition: u32| host.partitions().get(partition).is_some_and(|p| takes_writes(&p));
+        // Before the flip, a store that takes no writes does not hold what comes. After it,
+        // everything has come, and what such a store refuses then is owed to it.
+        let has_flipped = home.phase() == Phase::Flipped;
+        let can_hold = |partition: u32| {
+            has_flipped || host.partitions().get(partition).is_some_and(|partition| takes_writes(&partition))
+        };
         let is_lacking = |n: &u32| {
-            let is_known = host.transfers().classes.would_be_full(home.home(), *n) && takes_writes(home.home());
+            let is_known = host.transfers().classes.would_be_full(home.home(), *n) && can_hold(home.home());
             new_set(*n).contains(&here) && !is_known
         };
         let lacking: BTreeSet<u32> = ns.iter().copied().filter(is_lacking).collect();

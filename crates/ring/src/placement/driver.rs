@@ -14,7 +14,7 @@
 //!   removed or marked as down are excepted, as [`Situation::is_excepted`] and the class-wise rule
 //!   in [`super::home_change`] say.
 //! * A home finishes only when every member of both sets has confirmed the flip, and every member
-//!   of the new set is full, with the same exception.
+//!   of the new set is full, with the same exception, and that of a leaver that takes no copies.
 //! * Without reports no step is taken that needs one.
 
 use super::home::Phase;
@@ -153,9 +153,7 @@ impl Situation<'_> {
     /// Homes of members that leave or are gone come first.
     fn begin(&self, mut ready: Vec<HomeChange>, under_way: usize, decision: &mut Decision) {
         let under_way_max = (self.placement.size().get() as usize / 8).max(UNDER_WAY_MIN);
-        let goes = |node: &NodeId| {
-            matches!(self.members.get(node), None | Some(MemberStatus::Leaving | MemberStatus::Exiting))
-        };
+        let goes = |node: &NodeId| self.is_removed(*node) || self.leaves(*node);
         ready.sort_by_cached_key(|change| Reverse(change.old_members().iter().filter(|node| goes(node)).count()));
         let turn = ready.len().min(under_way_max.saturating_sub(under_way));
         ready[..turn].iter().for_each(|change| decision.take(change, Step::Begin));
@@ -165,6 +163,11 @@ impl Situation<'_> {
     /// Whether the node is no member any more.
     pub(super) fn is_removed(&self, node: NodeId) -> bool {
         !self.members.contains_key(&node)
+    }
+
+    /// Whether the member leaves.
+    pub(super) fn leaves(&self, node: NodeId) -> bool {
+        matches!(self.members.get(&node), Some(MemberStatus::Leaving | MemberStatus::Exiting))
     }
 
     /// Whether the member reports.

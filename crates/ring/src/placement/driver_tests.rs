@@ -315,6 +315,29 @@ fn a_home_finishes_when_all_of_both_sets_have_confirmed_the_flip() {
 }
 
 #[test]
+fn a_flipped_home_goes_on_without_a_leaver_that_can_take_nothing_if_another_member_is_full() {
+    let mut cluster = flipped();
+    cluster.all_confirm();
+    cluster.says(D, |report| report.lacking.push(LackingHome { home: 4, ns: BTreeSet::from([3]) }));
+    cluster.says(D, |report| report.takes_no_copies = true);
+    assert_eq!(cluster.obstacles(), [Obstacle::NotFull(D)], "an operator can make room");
+    cluster.members.insert(D, MemberStatus::Leaving);
+    cluster.says(D, |report| report.takes_no_copies = false);
+    assert_eq!(cluster.obstacles(), [Obstacle::NotFull(D)], "it can fill");
+    cluster.says(D, |report| report.takes_no_copies = true);
+    cluster.says(C, |report| report.lacking.push(LackingHome { home: 4, ns: BTreeSet::from([3]) }));
+    assert_eq!(cluster.obstacles(), [Obstacle::NotFull(C)], "B is full, and C can fill");
+    cluster.says(B, |report| report.lacking.push(LackingHome { home: 4, ns: BTreeSet::from([3]) }));
+    assert_eq!(cluster.obstacles(), [B, C, D].map(Obstacle::NotFull), "nobody of the new set is full");
+    [B, C].into_iter().for_each(|node| cluster.says(node, |report| report.lacking.clear()));
+    cluster.silent(B, 11);
+    cluster.silent(C, 11);
+    assert_eq!(cluster.obstacles(), [Obstacle::NotFull(D)], "nobody knows what the others have now");
+    cluster.all_confirm();
+    assert_eq!(cluster.takes(4), [Step::Finish]);
+}
+
+#[test]
 fn a_pending_home_whose_new_member_is_silent_is_aborted_and_begun_again() {
     let mut cluster = Cluster::changing().pending();
     cluster.silent(D, 59);

@@ -5,6 +5,8 @@
 //!   the old set has proved that was full when it began to prove. Otherwise the new set might be
 //!   full and empty while the member that is down has everything.
 //! * A class goes on without any proof only if all members of the old set were removed.
+//! * A class finishes without a member of the new set that is not full only if that member leaves,
+//!   cannot take copies, and another member of the new set is full.
 
 use super::driver::{ProofOrder, Situation};
 use super::home::Phase;
@@ -100,12 +102,14 @@ impl HomeChange {
     }
 
     /// Why a flipped home cannot finish. A member of the new set that has lost its store since the
-    /// flip fills from the old set, too, as long as the home has not finished.
+    /// flip fills from the old set, too, as long as the home has not finished. A leaver that can
+    /// take nothing would never be full, so a class goes on without it if another member is.
     pub(super) fn obstacles_to_finish(&self, situation: &Situation<'_>) -> BTreeSet<Obstacle> {
         let mut found = self.unconfirmed(situation);
         for class in &self.classes {
             let lacking = class.new.iter().filter(|node| situation.lacks(**node, self.home, class.n));
-            let needed = lacking.filter(|node| !situation.is_excepted(**node));
+            let needed =
+                lacking.filter(|node| !situation.is_excepted(**node) && !class.can_spare(self, situation, **node));
             found.extend(needed.map(|node| waits_for(situation, *node, Obstacle::NotFull)));
         }
         found
@@ -155,6 +159,14 @@ impl ClassChange {
     fn has_full_proof(&self, situation: &Situation<'_>, change: &HomeChange) -> bool {
         let mut proofs = self.old.iter().filter_map(|node| situation.proof(*node, change.home, change.version.number));
         proofs.any(|proof| proof.full.contains(&self.n))
+    }
+
+    /// Whether a member of the new set leaves and cannot take what it lacks, and another member of
+    /// that set is full. The goal was set after the home had flipped to that member.
+    fn can_spare(&self, change: &HomeChange, situation: &Situation<'_>, node: NodeId) -> bool {
+        let is_full =
+            |other: &NodeId| *other != node && situation.is_up(*other) && !situation.lacks(*other, change.home, self.n);
+        situation.leaves(node) && situation.takes_no_copies(node) && self.new.iter().any(is_full)
     }
 
     /// The members that are marked as down and have not proved: the class waits for one of them if

@@ -223,9 +223,10 @@ pub(super) fn left(cluster: &Cluster) -> Vec<String> {
         left.extend(others.map(|member| format!("host {}: {} is {}", host.0, member.name, member.status)));
         let placement = member.kv().placement();
         if !placement.is_settled() || Some(placement.version()) != first {
-            let changing = placement.homes().filter(|home| !placement.has_goal(home.home())).count();
+            let changing = placement.homes().filter(|home| !placement.has_goal(home.home()));
+            let changing: Vec<_> = changing.map(|home| (home.home(), home.phase())).collect();
             let (version, confirmed) = (placement.version(), member.kv().confirmed_placement());
-            let text = format!("placement {version}, confirmed {confirmed}, {changing} homes without the goal");
+            let text = format!("placement {version}, confirmed {confirmed}, homes without the goal {changing:?}");
             let report = member.node().repair().ring_report(confirmed);
             let cannot = if report.takes_no_copies { ", takes no copies" } else { "" };
             let (proved, lacking) = (report.proved, report.lacking);
