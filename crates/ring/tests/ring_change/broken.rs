@@ -29,6 +29,40 @@ pub enum Broken {
     DropAfterOne,
     /// An abort drops what the new members took.
     AbortDrops,
+    /// An exchange pushes what the other primary lacks.
+    NoMarks,
+    /// A store that lost something gives like any other.
+    NoDoubt,
+    /// Nobody keeps the seqs that others told.
+    ToldIsForgotten,
+    /// A drop needs the mark of one primary.
+    OneMarkDrops,
+    /// A drop needs one primary that lacks the version.
+    OneLacksIt,
+    /// What is owed is pushed below a mark.
+    OwesTheCovered,
+    /// Who fills takes everything.
+    FillingTakesTheCovered,
+    /// A stand-in forgets that it was empty.
+    EmptyIsForgotten,
+    /// Members exchange while a home changes.
+    ExchangesWhileChanging,
+    /// Members reap while a home changes.
+    ReapsWhileChanging,
+    /// A node that becomes a primary keeps its token.
+    RolesKeepTokens,
+    /// A node that ceases to be a primary forgets its own marks.
+    RolesClearOwnMarks,
+    /// A proof sends copies in doubt.
+    ProofsSendTheDoubtful,
+    /// A proof sends copies below the marks like any others.
+    ProofsSendTheCovered,
+    /// A proof gives no mark.
+    ProofsMakeNoMark,
+    /// What is owed is pushed to a primary for which there is no mark.
+    OwesToNewPrimaries,
+    /// A store that was set back doubts everything up to its last opening.
+    DoubtUpToTheLastOpening,
 }
 
 impl Broken {
@@ -46,5 +80,24 @@ impl Broken {
         (Self::RolesClearMarks, 222),
         (Self::DropAfterOne, 76),
         (Self::AbortDrops, 26),
+    ];
+
+    /// The rules about exchanges and marks, in histories with marks. Five have no seed yet: that
+    /// a drop needs all marks, that nobody exchanges while a home changes, that who fills leaves
+    /// out what is covered, that a new primary draws a token, and that nothing covered is owed to
+    /// it.
+    pub const KNOWN_WITH_MARKS: [(Self, u64); 12] = [
+        (Self::NoMarks, 50),
+        (Self::NoDoubt, 144),
+        (Self::ToldIsForgotten, 125),
+        (Self::OneLacksIt, 444),
+        (Self::OwesTheCovered, 27),
+        (Self::EmptyIsForgotten, 11),
+        (Self::ReapsWhileChanging, 52),
+        (Self::RolesClearOwnMarks, 58),
+        (Self::ProofsSendTheDoubtful, 104),
+        (Self::ProofsSendTheCovered, 58),
+        (Self::ProofsMakeNoMark, 58),
+        (Self::DoubtUpToTheLastOpening, 306),
     ];
 }

@@ -1,6 +1,6 @@
 //! Clients, and the members that coordinate their requests.
 
-use super::model::{Class, Key, Message};
+use super::model::{Class, Effect, Key, Message};
 use super::request::{Quorum, Request};
 use super::world::{Event, SECOND, World};
 use ombak_ring::staging::MemberStatus;
@@ -39,7 +39,7 @@ impl World {
         };
         let (any, primary) = self.rng.pick(&quorums).unwrap_or((1, 1));
         let quorum = Quorum { any, primary };
-        let write = is_put.then(|| self.oracle.begin_write(key, primary));
+        let write = is_put.then(|| self.begin_write(node, key, primary));
         let expected = self.oracle.expected(key, class.n, primary);
         self.requests += 1;
         let request = self.requests;
@@ -63,6 +63,17 @@ impl World {
         self.attempt_in(node, request, sets);
     }
 
+    /// A write replaces what its coordinator has, or is a sibling of it. A deletion needs a value.
+    fn begin_write(&mut self, node: NodeId, key: Key, primary: u32) -> u32 {
+        let bit = self.oracle.begin_write(key, primary);
+        let held = self.members.get(&node).map_or(0, |member| member.kept_copy(&self.shared, key));
+        let can_delete = self.shared.has_marks && self.shared.values(key, held) != 0;
+        let is_delete = can_delete && self.rng.percent(60);
+        let seen = if is_delete || self.shared.has_marks && self.rng.percent(50) { held } else { 0 };
+        self.shared.events[key].push(Effect { seen, is_delete });
+        bit
+    }
+
     /// Who serves the positions, as a member believes.
     fn positions(&mut self, node: NodeId, class: Class) -> Vec<Vec<(NodeId, NodeId)>> {
         let wrong: BTreeSet<NodeId> = self.members.keys().copied().collect();
@@ -75,7 +86,7 @@ impl World {
             let may_stand_in = match view.status(peer) {
                 None => return false,
                 Some(MemberStatus::Leaving | MemberStatus::Exiting) => false,
-                Some(_) => true,
+                Some(_) => !self.shared.has_marks || view.home(class).is_known_to_all(peer),
             };
             let is_up = self.is_alive(peer) && !self.is_cut(node, peer);
             peer == node && is_owner || (is_owner || may_stand_in) && is_up != (wrong.contains(&peer) && peer != node)
@@ -94,7 +105,8 @@ impl World {
         let Some(class) = self.request(node, request).map(|asked| asked.class) else { return };
         let Some(member) = self.members.get_mut(&node) else { return };
         let known = member.known;
-        let held = member.copy(class_key(&member.requests, request));
+        let asked_key = class_key(&member.requests, request);
+        let held = member.kept_copy(&self.shared, asked_key);
         let is_full = member.is_full(class.home, class.n);
         let Some(asked) = member.requests.get_mut(&request) else { return };
         if asked.attempt == 6 {
@@ -112,12 +124,12 @@ impl World {
         if write.is_some() {
             // A coordinator that serves no position any more keeps a foreign copy.
             asked.stored.insert(node);
-            member.merge(key, copy);
+            member.merge(&self.shared, key, copy);
         }
-        let stamp = self.shared.log[known].number();
+        let (stamp, read_at) = (self.shared.log[known].number(), self.now);
         for peer in peers.into_iter().filter(|peer| *peer != node) {
             let message = match write {
-                Some(_) => Message::Write { request, attempt, key, copy, stamp },
+                Some(_) => Message::Write { request, attempt, key, copy, stamp, read_at },
                 None => Message::Read { request, attempt, key, stamp },
             };
             self.send(node, peer, message);

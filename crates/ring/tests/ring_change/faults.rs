@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    fn kill(&mut self, node: NodeId, time: u64) {
+    pub fn kill(&mut self, node: NodeId, time: u64) {
         if let Some(member) = self.members.get_mut(&node).filter(|member| member.is_running) {
             member.kill();
             self.at(time, Event::Start(node));

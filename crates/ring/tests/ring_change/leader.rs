@@ -182,7 +182,9 @@ impl World {
                 if members.remove(&node).is_none() {
                     return;
                 }
-                self.members.remove(&node);
+                if let Some(gone) = self.members.remove(&node) {
+                    self.oracle.written_over.extend(gone.marking.written_over);
+                }
             }
             Entry::Up(_) | Entry::Exiting(_) => return,
         }
@@ -203,7 +205,7 @@ impl World {
         let known = self.shared.log.len() - 1;
         for node in after.into_keys() {
             if let std::collections::btree_map::Entry::Vacant(place) = self.members.entry(node) {
-                place.insert(Member::new(node, known));
+                place.insert(Member::new(node, known, self.shared.keys.len()));
                 self.at(0, Event::Work(node));
             }
         }

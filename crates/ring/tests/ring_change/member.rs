@@ -1,7 +1,8 @@
 //! A member: what it stores, what it adopts, and what it answers to other members.
 
 use super::broken::Broken;
-use super::model::{Answer, Class, Copied, Key, Message, Purpose, State};
+use super::marks::{Marking, Store};
+use super::model::{Answer, Class, Copied, Effect, Key, Message, Purpose, State, bits};
 use super::request::Request;
 use super::work::{Fill, HandBack, Proof};
 use ombak_ring::placement::{LackingHome, Phase, ProvedHome, Report};
@@ -15,6 +16,10 @@ pub struct Shared {
     pub keys: Vec<Class>,
     pub ns: BTreeSet<u32>,
     pub broken: Option<Broken>,
+    /// Whether members exchange, and clients delete.
+    pub has_marks: bool,
+    pub events: Vec<Vec<Effect>>,
+    pub now: u64,
 }
 
 impl Shared {
@@ -24,6 +29,21 @@ impl Shared {
 
     pub fn now(&self) -> &State {
         &self.log[self.log.len() - 1]
+    }
+
+    /// What the writes of a copy have replaced.
+    pub fn replaced(&self, key: Key, copy: Copied) -> Copied {
+        bits(copy).fold(0, |all, bit| all | self.events[key][bit].seen)
+    }
+
+    /// The values that a reader of the copy gets.
+    pub fn values(&self, key: Key, copy: Copied) -> Copied {
+        let shown = copy & !self.replaced(key, copy);
+        bits(shown).filter(|bit| !self.events[key][*bit].is_delete).fold(0, |all, bit| all | 1 << bit)
+    }
+
+    pub fn is_tombstone(&self, key: Key, copy: Copied) -> bool {
+        copy != 0 && self.values(key, copy) == 0
     }
 
     pub fn keys_of(&self, home: u32, n: u32) -> impl Iterator<Item = Key> {
@@ -55,10 +75,12 @@ pub struct Member {
     /// Until then it hears nothing of the metadata but from members that it asks.
     pub deaf_until: u64,
     pub paused_until: u64,
+    pub marking: Marking,
+    pub started_at: u64,
 }
 
 impl Member {
-    pub fn new(id: NodeId, known: usize) -> Self {
+    pub fn new(id: NodeId, known: usize, keys: usize) -> Self {
         Self {
             id,
             known,
@@ -75,6 +97,8 @@ impl Member {
             is_running: true,
             deaf_until: 0,
             paused_until: 0,
+            marking: Marking::new(id, keys),
+            started_at: 0,
         }
     }
 
@@ -89,11 +113,15 @@ impl Member {
         self.ever_proved.clear();
         self.hand_backs.clear();
         self.fills.clear();
+        self.marking.end_all();
     }
 
     /// Starts again. After an unclean stop every other primary is owed everything.
     pub fn start(&mut self, shared: &Shared) {
         self.is_running = true;
+        self.started_at = shared.now;
+        self.marking.stores.iter_mut().for_each(Store::open);
+        self.marking.fences.fill(shared.now);
         let held: Vec<Key> = self.store.keys().copied().collect();
         held.into_iter().for_each(|key| self.owe_all(shared, key));
     }
@@ -101,10 +129,18 @@ impl Member {
     pub fn lose_store(&mut self, shared: &Shared) {
         self.store.clear();
         self.owed.clear();
+        let drawn = self.marking.drawn;
+        self.marking = Marking { drawn, ..Marking::new(self.id, shared.keys.len()) };
         let view = self.view(shared);
         for home in view.placement.homes() {
             let classes = shared.ns.iter().filter(|n| home.is_primary(self.id, **n)).map(|n| (home.home(), *n));
             self.lost.extend(classes);
+        }
+    }
+
+    pub fn draw_tokens(&mut self, shared: &Shared, (home, n): (u32, u32)) {
+        for key in shared.keys_of(home, n) {
+            self.marking.stores[key].token = self.marking.draw(self.id);
         }
     }
 
@@ -119,19 +155,46 @@ impl Member {
         !self.joining.contains(&(home, n)) && !self.lost.contains(&(home, n))
     }
 
-    pub fn merge(&mut self, key: Key, copy: Copied) -> Copied {
-        if copy == 0 {
-            return self.store.get(&key).copied().unwrap_or(0);
+    /// A copy in doubt is not merged with one that neither covers it nor is covered by it.
+    pub fn merge(&mut self, shared: &Shared, key: Key, copy: Copied) -> Copied {
+        let held = self.copy(key);
+        if copy | held == held {
+            return held;
         }
-        let held = self.store.entry(key).or_default();
-        *held |= copy;
-        *held
+        let is_doubtful = self.is_doubtful(shared, key);
+        let merged = if is_doubtful && held & !copy != 0 { copy } else { held | copy };
+        let is_returned = |returned: &(Key, Copied)| returned.0 == key && held & returned.1 == returned.1;
+        if !is_doubtful && self.marking.returned.iter().any(is_returned) {
+            self.marking.written_over.insert(key);
+        }
+        self.set_copy(key, merged);
+        merged
     }
 
-    pub fn merge_all(&mut self, copies: Vec<(Key, Copied)>) {
-        for (key, copy) in copies {
-            self.merge(key, copy);
+    pub fn set_copy(&mut self, key: Key, copy: Copied) {
+        let store = &mut self.marking.stores[key];
+        store.seq += 1;
+        store.at = store.seq;
+        self.marking.journals[key].push((store.seq, copy));
+        if copy == 0 {
+            self.store.remove(&key);
+        } else {
+            self.store.insert(key, copy);
         }
+    }
+
+    /// Stores copies that another member read at this time. A fence refuses them if they are older.
+    pub fn take(&mut self, shared: &Shared, read_at: u64, copies: &[(Key, Copied)]) -> bool {
+        let taken =
+            copies.iter().filter(|(key, _)| !self.is_fenced(shared, *key, read_at)).copied().collect::<Vec<_>>();
+        for (key, copy) in &taken {
+            self.merge(shared, *key, *copy);
+        }
+        taken.len() == copies.len()
+    }
+
+    pub fn is_fenced(&self, shared: &Shared, key: Key, read_at: u64) -> bool {
+        shared.has_marks && read_at <= self.marking.fences[key]
     }
 
     pub fn copy(&self, key: Key) -> Copied {
@@ -168,6 +231,9 @@ impl Member {
             }
             self.joining.remove(&key_of_class);
             self.lost.remove(&key_of_class);
+            if shared.is_broken(Broken::RolesClearOwnMarks) {
+                shared.keys_of(class.home, class.n).for_each(|key| self.marking.stores[key].marks.clear());
+            }
             return;
         }
         if is_in_force {
@@ -176,7 +242,10 @@ impl Member {
                 self.lost.insert(key_of_class);
             }
         } else if home.phase() == Phase::Pending {
-            self.joining.insert(key_of_class);
+            let is_new = self.joining.insert(key_of_class);
+            if is_new && !shared.is_broken(Broken::RolesKeepTokens) {
+                self.draw_tokens(shared, key_of_class);
+            }
         }
         let set = |state: &State| state.home(class).replica_set(class.n).into_iter().collect::<BTreeSet<_>>();
         let has_flipped = set(old) != set(new);
@@ -195,7 +264,9 @@ impl Member {
         if shared.is_broken(Broken::ConfirmsTooEarly) {
             return self.known;
         }
-        self.requests.values().map(|request| request.entry).min().unwrap_or(self.known).min(self.known)
+        let rounds = self.marking.rounds.values().filter(|round| shared.now < round.until).map(|round| round.entry);
+        let requests = self.requests.values().map(|request| request.entry);
+        requests.chain(rounds).min().unwrap_or(self.known).min(self.known)
     }
 
     pub fn report(&self, shared: &Shared) -> Report {
@@ -228,8 +299,10 @@ impl Member {
     /// What another member is answered.
     pub fn receive(&mut self, shared: &Shared, from: NodeId, message: Message, out: &mut Outbox) {
         match message {
-            Message::Write { request, attempt, key, copy, stamp } => {
-                self.merge(key, copy);
+            Message::Write { request, attempt, key, copy, stamp, read_at } => {
+                if !self.take(shared, read_at, &[(key, copy)]) {
+                    return;
+                }
                 let is_fenced = stamp < self.view(shared).changed(shared.keys[key]);
                 let newer = (is_fenced && !shared.is_broken(Broken::NoFenceForWrites)).then_some(self.known);
                 out.push((from, Message::Written { request, attempt, newer }));
@@ -243,23 +316,27 @@ impl Member {
                 let counts = copy != 0 || (!is_behind && self.is_full(class.home, class.n));
                 out.push((from, Message::Found { request, attempt, copy, counts, newer }));
             }
-            Message::Push { key, copy, stamp, purpose } => {
-                let copy_now = self.merge(key, copy);
+            Message::Push { key, copy, stamp, purpose, read_at } => {
+                if !self.take(shared, read_at, &[(key, copy)]) {
+                    return;
+                }
+                let copy_now = self.copy(key);
                 let (view, class) = (self.view(shared), shared.keys[key]);
                 let newer = (stamp < view.changed(class)).then_some(self.known);
                 let holds = newer.is_none() && view.number() >= stamp && view.is_primary(self.id, class);
                 out.push((from, Message::Pushed { key, copy: copy_now, stamp, holds, newer, purpose }));
             }
-            Message::Prove { home, begun, copies } => {
-                self.merge_all(copies);
-                if self.view(shared).placement.home(home).version().number == begun {
-                    out.push((from, Message::Proved { home, begun }));
+            Message::Prove { home, begun, copies, seqs, read_at } => {
+                let are_taken = self.take(shared, read_at, &copies);
+                if are_taken && self.view(shared).placement.home(home).version().number == begun {
+                    let seqs = seqs.into_iter().map(|(key, seq)| (key, seq, self.about(shared, key, from))).collect();
+                    out.push((from, Message::Proved { home, begun, seqs }));
                 }
             }
             Message::Fill { class: (home, n), changed } => {
-                let held = shared.keys_of(home, n).filter(|key| self.copy(*key) != 0);
-                let copies = held.map(|key| (key, self.copy(key))).collect();
-                out.push((from, Message::Filled { class: (home, n), changed, copies }));
+                let held = shared.keys_of(home, n);
+                let copies = held.map(|key| (key, self.about(shared, key, from))).collect();
+                out.push((from, Message::Filled { class: (home, n), changed, copies, read_at: shared.now }));
             }
             Message::Question { term, question, orders } => {
                 self.obey(shared, &orders);
@@ -280,7 +357,8 @@ impl Member {
                     _ => {}
                 }
             }
-            Message::Proved { home, begun } => {
+            Message::Proved { home, begun, seqs } => {
+                self.note_proved(shared, from, (home, begun), seqs);
                 if let Some(proof) = self.proofs.get_mut(&home).filter(|proof| proof.begun == begun) {
                     proof.waiting.remove(&from);
                     if proof.waiting.is_empty() {
@@ -288,8 +366,32 @@ impl Member {
                     }
                 }
             }
-            Message::Filled { class, changed, copies } => self.note_filled(shared, from, class, changed, copies),
-            Message::Written { .. } | Message::Found { .. } | Message::Answer { .. } => {}
+            Message::Filled { class, changed, copies, read_at } => {
+                self.note_filled(shared, from, (class, changed), copies, read_at);
+            }
+            other => self.receive_of_marks(shared, from, other, out),
+        }
+    }
+
+    fn receive_of_marks(&mut self, shared: &Shared, from: NodeId, message: Message, out: &mut Outbox) {
+        match message {
+            Message::Ask { key, kind, number, changed } => {
+                out.extend(self.asked(shared, from, (key, kind), number, changed));
+            }
+            Message::Said { key, kind, number, about } => {
+                self.hear_told(shared, key, about.told_you);
+                out.extend(self.said(shared, from, (key, kind), number, *about));
+            }
+            Message::Marked { key, changed, mark } => self.marked(shared, from, key, changed, mark),
+            Message::Vote { key, number, stamp, copy } => {
+                out.extend(self.vote(shared, from, key, (number, stamp), copy));
+            }
+            Message::LookForOthers { key, number, stamp } => {
+                out.extend(self.look_for_others(shared, from, key, (number, stamp)));
+            }
+            Message::Agreed { key, number, told } => out.extend(self.agreed(shared, from, key, number, told)),
+            Message::Remove { key, stamp, copy, told } => self.remove(shared, key, stamp, copy, told),
+            _ => {}
         }
     }
 }

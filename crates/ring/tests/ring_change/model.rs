@@ -1,10 +1,12 @@
 //! What the parts of the model share: keys, copies, the metadata and the messages.
 
+use super::exchange::Kind;
+use super::marks::{About, Mark, Told};
 use ombak_ring::Positions;
 use ombak_ring::placement::{HomePlacement, Placement, ProofOrder, Report};
 use ombak_ring::staging::{MemberStatus, Members};
 use ombak_types::NodeId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The place of a key in the list of keys.
 pub type Key = usize;
@@ -18,6 +20,18 @@ pub type Copied = u64;
 pub struct Class {
     pub home: u32,
     pub n: u32,
+}
+
+/// What a write has seen, and whether it deletes that.
+#[derive(Clone, Copy, Debug)]
+pub struct Effect {
+    pub seen: Copied,
+    pub is_delete: bool,
+}
+
+/// The bits of a copy.
+pub fn bits(copy: Copied) -> impl Iterator<Item = usize> {
+    (0..64).filter(move |bit| copy & (1 << bit) != 0)
 }
 
 /// What an entry of the metadata made.
@@ -86,8 +100,10 @@ pub struct Answer {
 pub enum Purpose {
     Owed,
     HandBack,
+    Exchange,
 }
 
+/// A copy that is sent names the moment at which it was read.
 #[derive(Clone, Debug)]
 pub enum Message {
     Write {
@@ -96,6 +112,7 @@ pub enum Message {
         key: Key,
         copy: Copied,
         stamp: u64,
+        read_at: u64,
     },
     /// `newer` is the entry that the coordinator lacks; then the write does not count.
     Written {
@@ -132,16 +149,21 @@ pub enum Message {
         home: u32,
         begun: u64,
         copies: Vec<(Key, Copied)>,
+        /// The seqs of the prover's stores that the proof covers.
+        seqs: Vec<(Key, u64)>,
+        read_at: u64,
     },
     Proved {
         home: u32,
         begun: u64,
+        seqs: Vec<(Key, u64, About)>,
     },
     Push {
         key: Key,
         copy: Copied,
         stamp: u64,
         purpose: Purpose,
+        read_at: u64,
     },
     /// `holds` says whether the receiver is a primary at the sender's version.
     Pushed {
@@ -159,6 +181,48 @@ pub enum Message {
     Filled {
         class: (u32, u32),
         changed: u64,
-        copies: Vec<(Key, Copied)>,
+        copies: Vec<(Key, About)>,
+        read_at: u64,
+    },
+    /// A question of an exchange about one key.
+    Ask {
+        key: Key,
+        kind: Kind,
+        number: u64,
+        changed: u64,
+    },
+    Said {
+        key: Key,
+        kind: Kind,
+        number: u64,
+        about: Box<About>,
+    },
+    Marked {
+        key: Key,
+        changed: u64,
+        mark: Mark,
+    },
+    /// The questions of a round of reaping, and the answer to both.
+    Vote {
+        key: Key,
+        number: u64,
+        stamp: u64,
+        copy: Copied,
+    },
+    LookForOthers {
+        key: Key,
+        number: u64,
+        stamp: u64,
+    },
+    Agreed {
+        key: Key,
+        number: u64,
+        told: Told,
+    },
+    Remove {
+        key: Key,
+        stamp: u64,
+        copy: Copied,
+        told: BTreeMap<NodeId, Told>,
     },
 }

@@ -1,11 +1,11 @@
 //! What was promised to clients.
 
 use super::member::{Member, Shared};
-use super::model::{Copied, Key};
+use super::model::{Copied, Key, bits};
 use super::request::Request;
 use ombak_ring::placement::{Phase, Step, StepOf};
 use ombak_types::NodeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 struct Write {
     /// So many positions of the set in which gets count are to have it.
@@ -23,6 +23,14 @@ pub struct Oracle {
     is_overlap_promised: bool,
     is_store_destroyed: bool,
     broken: Option<String>,
+    /// What was removed with tombstones.
+    removed: Vec<Copied>,
+    had_silent_fault: bool,
+    /// The keys of which a copy that came back was a part of something newer, at a member that is
+    /// gone.
+    pub written_over: BTreeSet<Key>,
+    /// The keys of which a copy that came back left its store as it was.
+    pub spread: BTreeSet<Key>,
 }
 
 impl Oracle {
@@ -32,6 +40,10 @@ impl Oracle {
             is_overlap_promised: true,
             is_store_destroyed: false,
             broken: None,
+            removed: vec![0; keys],
+            had_silent_fault: false,
+            written_over: BTreeSet::new(),
+            spread: BTreeSet::new(),
         }
     }
 
@@ -63,7 +75,10 @@ impl Oracle {
 
     fn acknowledged(&self, key: Key) -> impl Iterator<Item = (Copied, &Write)> {
         let all = self.writes[key].iter().enumerate();
-        all.filter(|(_, write)| write.is_acknowledged && !write.is_excused).map(|(bit, write)| (1 << bit, write))
+        let counts = move |bit: usize, write: &Write| {
+            write.is_acknowledged && !write.is_excused && self.removed[key] & (1 << bit) == 0
+        };
+        all.filter(move |(bit, write)| counts(*bit, write)).map(|(bit, write)| (1 << bit, write))
     }
 
     /// The acknowledged writes that a get which begins now has to see.
@@ -74,7 +89,7 @@ impl Oracle {
 
     pub fn check_get(&mut self, get: &Request, node: NodeId) {
         let found = get.counted.values().fold(0, |all, copy| all | copy);
-        if self.is_overlap_promised && get.expected & !found != 0 {
+        if self.is_overlap_promised && get.expected & !found & !self.removed[get.key] != 0 {
             let counted: Vec<String> = get.counted.keys().map(NodeId::to_string).collect();
             self.complain(format!("a get at {node} from {counted:?} missed an acknowledged write of {:?}", get.class));
         }
@@ -131,6 +146,66 @@ impl Oracle {
         }
     }
 
+    pub fn removed(&self, key: Key) -> Copied {
+        self.removed[key]
+    }
+
+    pub fn remove(&mut self, key: Key, copy: Copied) {
+        self.removed[key] |= copy;
+    }
+
+    pub fn note_drop(&mut self, shared: &Shared, key: Key, copy: Copied) {
+        // A tombstone may be dropped where the order to remove it was lost.
+        if !self.had_silent_fault && shared.values(key, copy) != 0 {
+            self.complain(format!("{copy:x} of {:?} was dropped, and there was no fault", shared.keys[key]));
+        }
+    }
+
+    /// From now on a store may lack what it had, and so may a quorum.
+    pub fn begin_fault(&mut self) {
+        self.forget_overlap();
+        self.had_silent_fault = true;
+        self.writes.iter_mut().flatten().for_each(|write| write.is_by_all = false);
+    }
+
+    /// What only this member has is lost, and nobody is to blame.
+    pub fn excuse(&mut self, shared: &Shared, members: &BTreeMap<NodeId, Member>, node: NodeId) {
+        for (key, writes) in self.writes.iter_mut().enumerate() {
+            let held = |member: &Member| member.copy(key) | shared.replaced(key, member.copy(key));
+            let own = members.get(&node).map_or(0, held);
+            let others = members.values().filter(|member| member.id != node && !member.is_doubtful(shared, key));
+            let others = others.fold(0, |all, member| all | held(member));
+            bits(own & !others).for_each(|bit| writes[bit].is_excused = true);
+        }
+    }
+
+    /// Why a history with marks is not over: no primary may differ, for whatever reason.
+    pub fn difference(&self, shared: &Shared, members: &BTreeMap<NodeId, Member>) -> Option<String> {
+        let differ = |key: &Key| {
+            let primaries = shared.now().primaries(shared.keys[*key]);
+            let copies: Vec<Copied> = primaries.iter().map(|node| members[node].copy(*key)).collect();
+            copies.windows(2).any(|pair| pair[0] != pair[1])
+        };
+        (0..shared.keys.len()).find(differ).map(|key| format!("the primaries of {:?} differ", shared.keys[key]))
+    }
+
+    /// Whether something that was deleted and removed is back.
+    fn returned(&self, shared: &Shared, members: &BTreeMap<NodeId, Member>) -> Option<String> {
+        let is_known = |key: &Key| {
+            let is_merged = |member: &Member| member.marking.written_over.contains(key);
+            !self.spread.contains(key) && (self.written_over.contains(key) || members.values().any(is_merged))
+        };
+        for (key, class) in shared.keys.iter().enumerate().filter(|(key, class)| class.n > 1 && !is_known(key)) {
+            for node in shared.now().primaries(*class) {
+                let back = shared.values(key, members[&node].copy(key)) & self.removed[key];
+                if back != 0 {
+                    return Some(format!("{node} has {back:x} of key {key}, {class:?}, which was removed"));
+                }
+            }
+        }
+        None
+    }
+
     /// A store is destroyed. What only it has is lost, and nobody is to blame.
     pub fn destroy(&mut self, shared: &Shared, members: &BTreeMap<NodeId, Member>, destroyed: NodeId) {
         self.forget_overlap();
@@ -159,14 +234,18 @@ impl Oracle {
     /// If a store was destroyed, a marks of what others are owed went with it, and nobody compares
     /// the primaries in this model. Then all of them still have what all of them acknowledged.
     pub fn check_end(&self, shared: &Shared, members: &BTreeMap<NodeId, Member>) -> Result<(), String> {
+        if let Some(why) = self.returned(shared, members) {
+            return Err(why);
+        }
         for (key, class) in shared.keys.iter().enumerate() {
             let primaries = shared.now().primaries(*class);
             let copies: Vec<Copied> = primaries.iter().map(|node| members[node].copy(key)).collect();
             let (all, any) = copies.iter().fold((Copied::MAX, 0), |(all, any), copy| (all & copy, any | copy));
+            let any_seen = any | shared.replaced(key, any);
             let expected = self.acknowledged(key).fold(0, |all, (bit, _)| all | bit);
-            if expected & !any != 0 {
+            if expected & !any_seen != 0 {
                 return Err(format!(
-                    "an acknowledged write of {class:?} is lost: {copies:x?} lack some of {expected:x}"
+                    "an acknowledged write of key {key}, {class:?}, is lost: {copies:x?} lack some of {expected:x}"
                 ));
             }
             let by_all = self.acknowledged(key).filter(|(_, write)| write.is_by_all).fold(0, |all, (bit, _)| all | bit);

@@ -2,11 +2,12 @@
 //! classes and proves homes.
 
 use super::broken::Broken;
+use super::marks::{About, covers, holding, lacks};
 use super::member::{Member, Outbox, Shared};
 use super::model::{Copied, Key, Message, Purpose};
 use ombak_ring::placement::{Phase, ProofOrder};
 use ombak_types::NodeId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A foreign copy on its way to the primaries.
 pub struct HandBack {
@@ -19,6 +20,7 @@ pub struct HandBack {
 pub struct Fill {
     changed: u64,
     compared: BTreeSet<NodeId>,
+    said: BTreeMap<(Key, NodeId), About>,
 }
 
 /// A home that a member of its old set proves.
@@ -45,6 +47,9 @@ impl Member {
                 self.hand_backs.remove(&key);
                 continue;
             }
+            if !self.is_handed_back(shared, key, out) {
+                continue;
+            }
             let changed = view.changed(class);
             let under_way = self.hand_backs.get(&key).filter(|it| (it.copy, it.changed) == (copy, changed));
             if under_way.is_none() {
@@ -52,7 +57,8 @@ impl Member {
             }
             let proved = &self.hand_backs[&key].proved;
             for peer in view.primaries(class).difference(proved) {
-                let push = Message::Push { key, copy, stamp: view.number(), purpose: Purpose::HandBack };
+                let push =
+                    Message::Push { key, copy, stamp: view.number(), purpose: Purpose::HandBack, read_at: shared.now };
                 out.push((*peer, push));
             }
         }
@@ -70,7 +76,7 @@ impl Member {
         let is_settled = !view.home(class).is_changing() && !view.is_primary(self.id, class);
         let is_proved = under_way.proved.is_superset(&view.primaries(class)) || shared.is_broken(Broken::DropAfterOne);
         if is_settled && is_proved {
-            self.store.remove(&key);
+            self.set_copy(key, 0);
             self.hand_backs.remove(&key);
             self.dropped.push(key);
         }
@@ -78,15 +84,21 @@ impl Member {
 
     fn give_owed(&mut self, shared: &Shared, out: &mut Outbox) {
         let view = self.view(shared);
-        let store = &self.store;
         let id = self.id;
-        self.owed.retain(|(key, peer)| {
+        let mut owed = std::mem::take(&mut self.owed);
+        owed.retain(|(key, peer)| {
             let class = shared.keys[*key];
             let is_between_primaries = view.is_primary(id, class) && view.is_primary(*peer, class);
-            store.contains_key(key) && (is_between_primaries || view.home(class).is_changing())
+            let store = &self.marking.stores[*key];
+            let is_named = store.is_covered_for(*peer) || self.is_doubtful(shared, *key);
+            let is_covered = is_named || store.is_covered() && !shared.is_broken(Broken::OwesToNewPrimaries);
+            let is_given = !is_covered || shared.is_broken(Broken::OwesTheCovered) || shared.is_broken(Broken::NoMarks);
+            is_given && self.copy(*key) != 0 && (is_between_primaries || view.home(class).is_changing())
         });
+        self.owed = owed;
         for (key, peer) in &self.owed {
-            let push = Message::Push { key: *key, copy: self.copy(*key), stamp: view.number(), purpose: Purpose::Owed };
+            let (copy, stamp, purpose, read_at) = (self.copy(*key), view.number(), Purpose::Owed, shared.now);
+            let push = Message::Push { key: *key, copy, stamp, purpose, read_at };
             out.push((*peer, push));
         }
     }
@@ -99,13 +111,22 @@ impl Member {
             // Nobody can compare with a primary that was removed.
             let is_peer = |peer: &NodeId| *peer != self.id && view.members.contains_key(peer);
             let others: BTreeSet<NodeId> = placed.primaries(n).into_iter().filter(is_peer).collect();
-            let fill = self.fills.entry((home, n)).or_insert(Fill { changed, compared: BTreeSet::new() });
+            let fill = self.fills.entry((home, n)).or_insert(Fill {
+                changed,
+                compared: BTreeSet::new(),
+                said: BTreeMap::new(),
+            });
             if fill.changed != changed {
-                *fill = Fill { changed, compared: BTreeSet::new() };
+                *fill = Fill { changed, compared: BTreeSet::new(), said: BTreeMap::new() };
             }
             if fill.compared.is_superset(&others) {
-                self.fills.remove(&(home, n));
+                let said = self.fills.remove(&(home, n)).map_or_else(BTreeMap::new, |fill| fill.said);
+                self.take_flagged(shared, &said);
                 self.lost.remove(&(home, n));
+                self.draw_tokens(shared, (home, n));
+                if others.is_empty() {
+                    shared.keys_of(home, n).for_each(|key| self.marking.stores[key].doubt = 0);
+                }
                 for key in shared.keys_of(home, n).filter(|key| self.store.contains_key(key)) {
                     self.owed.extend(others.iter().map(|peer| (key, *peer)));
                 }
@@ -120,14 +141,48 @@ impl Member {
         &mut self,
         shared: &Shared,
         from: NodeId,
-        (home, n): (u32, u32),
-        changed: u64,
-        copies: Vec<(Key, Copied)>,
+        ((home, n), changed): ((u32, u32), u64),
+        copies: Vec<(Key, About)>,
+        read_at: u64,
     ) {
-        self.merge_all(copies);
         let is_now = self.view(shared).placement.home(home).version().number == changed;
+        let is_flagged = |about: &About| {
+            let is_flagged = about.is_doubtful || about.store.is_covered();
+            is_flagged && shared.has_marks && !shared.is_broken(Broken::FillingTakesTheCovered)
+        };
+        let plain = copies.iter().filter(|(_, about)| !is_flagged(about)).map(|(key, about)| (*key, about.copy));
+        if !self.take(shared, read_at, &plain.collect::<Vec<_>>()) {
+            return;
+        }
+        for (key, about) in &copies {
+            let told = about.store.told.iter().filter(|(node, _)| **node != self.id);
+            told.for_each(|(node, told)| self.marking.stores[*key].keep_told(*node, *told));
+        }
         if let Some(fill) = self.fills.get_mut(&(home, n)).filter(|fill| is_now && fill.changed == changed) {
             fill.compared.insert(from);
+            fill.said.extend(copies.into_iter().map(|(key, about)| ((key, from), about)));
+        }
+    }
+
+    /// A copy in doubt or below the marks of its store comes last, and not if a full primary that
+    /// had it lacks it.
+    fn take_flagged(&mut self, shared: &Shared, said: &BTreeMap<(Key, NodeId), About>) {
+        for ((key, giver), about) in said {
+            let had =
+                |node: NodeId, other: &About| about.is_doubtful || about.store.at <= holding(&about.store, node, other);
+            let others = said.iter().filter(|((of, node), _)| of == key && node != giver);
+            let is_removed = others
+                .clone()
+                .any(|((_, node), other)| other.is_full && lacks(other.copy, about.copy) && had(*node, other));
+            let own = self.about(shared, *key, *giver);
+            let was_here = !about.is_doubtful && had(self.id, &own) && lacks(own.copy, about.copy);
+            let is_fenced = covers(own.copy, about.copy);
+            if !is_removed && !was_here && !is_fenced {
+                if about.is_doubtful {
+                    self.marking.written_over.insert(*key);
+                }
+                self.merge(shared, *key, about.copy);
+            }
         }
     }
 
@@ -158,16 +213,38 @@ impl Member {
     /// Each copy is read when it is sent, so it has at least what the cut had.
     fn prove(&mut self, shared: &Shared, out: &mut Outbox) {
         let view = self.view(shared);
-        for (home, proof) in &self.proofs {
-            let placed = view.placement.home(*home);
-            for peer in &proof.waiting {
+        let proofs: Vec<(u32, u64, BTreeSet<NodeId>)> =
+            self.proofs.iter().map(|(home, proof)| (*home, proof.begun, proof.waiting.clone())).collect();
+        for (home, begun, waiting) in proofs {
+            let placed = view.placement.home(home);
+            for peer in waiting {
                 let goes =
-                    |n: &&u32| placed.replica_set(**n).contains(&self.id) && placed.other_set(**n).contains(peer);
-                let keys = shared.ns.iter().filter(goes).flat_map(|n| shared.keys_of(*home, *n));
-                let held = keys.filter(|key| self.store.contains_key(key));
-                let copies = held.map(|key| (key, self.copy(key))).collect();
-                out.push((*peer, Message::Prove { home: *home, begun: proof.begun, copies }));
+                    |n: &&u32| placed.replica_set(**n).contains(&self.id) && placed.other_set(**n).contains(&peer);
+                let keys: Vec<Key> = shared.ns.iter().filter(goes).flat_map(|n| shared.keys_of(home, *n)).collect();
+                let held: Option<Vec<_>> =
+                    keys.iter().map(|key| Some((*key, self.is_left_out_of_proof(shared, *key, out)?))).collect();
+                let Some(held) = held else { continue };
+                let sent = held.iter().filter(|(key, is_left_out)| !is_left_out && self.copy(*key) != 0);
+                let copies = sent.map(|(key, _)| (*key, self.copy(*key))).collect();
+                let certain = keys.iter().filter(|key| !self.is_doubtful(shared, **key));
+                let seqs = certain.map(|key| (*key, self.marking.stores[*key].seq)).collect();
+                out.push((peer, Message::Prove { home, begun, copies, seqs, read_at: shared.now }));
             }
+        }
+    }
+
+    /// What was proved to a primary is marked, as after an exchange.
+    pub fn note_proved(
+        &mut self,
+        shared: &Shared,
+        from: NodeId,
+        (home, begun): (u32, u64),
+        seqs: Vec<(Key, u64, About)>,
+    ) {
+        let is_now = self.view(shared).placement.home(home).version().number == begun;
+        let is_marked = is_now && shared.has_marks && !shared.is_broken(Broken::ProofsMakeNoMark);
+        for (key, seq, about) in seqs.into_iter().filter(|_| is_marked) {
+            self.note_mark(key, from, seq, &about);
         }
     }
 }

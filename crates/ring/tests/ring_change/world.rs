@@ -7,6 +7,7 @@ use super::model::{Class, Message, State};
 use super::oracle::Oracle;
 use super::request::Request;
 use super::rng::Rng;
+use super::silent_faults::{Fault, Snapshot};
 use ombak_ring::placement::Placement;
 use ombak_ring::staging::MemberStatus;
 use ombak_ring::{Ring, RingSize, RingVersion, claim::Claim};
@@ -16,20 +17,32 @@ use std::sync::Arc;
 
 pub const SECOND: u64 = 1000;
 /// Faults and clients come for so long.
-const ACTIVE: u64 = 90 * SECOND;
+pub const ACTIVE: u64 = 90 * SECOND;
 /// After that everything has to end within this time.
 const HEALING: u64 = 300 * SECOND;
 
 pub enum Event {
-    Deliver { from: NodeId, to: NodeId, message: Message },
+    Deliver {
+        from: NodeId,
+        to: NodeId,
+        message: Message,
+        sent: u64,
+    },
     Work(NodeId),
     Lead,
-    Expire { node: NodeId, request: u64 },
+    Expire {
+        node: NodeId,
+        request: u64,
+    },
     Client,
     Fault,
     Start(NodeId),
     Append(Entry),
     Heal,
+    /// Members exchange and reap.
+    LookAfter,
+    Snapshots,
+    SilentFault,
 }
 
 /// What an operator and the machines may do in this history.
@@ -54,6 +67,13 @@ pub struct World {
     sequence: u64,
     pub requests: u64,
     cuts: BTreeMap<(NodeId, NodeId), u64>,
+    /// The fault of this history that nobody is told of.
+    pub silent: Option<Fault>,
+    pub snapshots: Vec<Snapshot>,
+    /// The keys that had such a fault.
+    pub faulty: BTreeSet<usize>,
+    /// How often primaries exchange, in percent.
+    pub pace: u64,
 }
 
 impl World {
@@ -72,10 +92,10 @@ impl World {
         let allowed = Allowed { force: rng.percent(30), down: rng.percent(30), lost_stores: rng.percent(30) };
         let mut world = Self {
             now: 0,
-            members: nodes.iter().map(|node| (*node, Member::new(*node, 0))).collect(),
+            members: nodes.iter().map(|node| (*node, Member::new(*node, 0, keys.len()))).collect(),
             leader: Leader::new(NodeId::new(1)),
             oracle: Oracle::new(keys.len()),
-            shared: Shared { log, keys, ns, broken },
+            shared: Shared { log, events: vec![Vec::new(); keys.len()], keys, ns, broken, has_marks: false, now: 0 },
             allowed,
             is_healed: false,
             next_node: nodes.len() as u64 + 1,
@@ -83,6 +103,10 @@ impl World {
             sequence: 0,
             requests: 0,
             cuts: BTreeMap::new(),
+            silent: None,
+            snapshots: Vec::new(),
+            faulty: BTreeSet::new(),
+            pace: 0,
             rng,
         };
         for node in nodes {
@@ -95,6 +119,22 @@ impl World {
         world
     }
 
+    /// A history in which clients delete, and members exchange and reap.
+    pub fn with_marks(seed: u64, broken: Option<Broken>) -> Self {
+        let mut world = Self::new(seed, broken);
+        world.shared.has_marks = true;
+        world.allowed = Allowed { force: false, lost_stores: false, ..world.allowed };
+        let faults =
+            [Fault::SetBack, Fault::SetBackDirectory, Fault::Rot, Fault::Rot, Fault::NoticedRot, Fault::Vanish];
+        world.pace = world.rng.pick(&[3, 10, 30]).unwrap_or(10);
+        world.silent = world.rng.pick(&faults).filter(|_| world.rng.percent(90));
+        let when = world.rng.within(10 * SECOND, ACTIVE / 2);
+        world.at(when, Event::SilentFault);
+        world.at(SECOND, Event::LookAfter);
+        world.at(SECOND, Event::Snapshots);
+        world
+    }
+
     pub fn at(&mut self, delay: u64, event: Event) {
         self.sequence += 1;
         self.queue.insert((self.now + delay, self.sequence), event);
@@ -103,7 +143,7 @@ impl World {
     /// Runs to the end. An error says which promise was broken.
     pub fn run(mut self) -> Result<(), String> {
         while let Some(((now, _), event)) = self.queue.pop_first() {
-            self.now = now;
+            (self.now, self.shared.now) = (now, now);
             let is_lead = matches!(event, Event::Lead);
             self.happen(event);
             self.oracle.broken_promise()?;
@@ -119,7 +159,7 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Deliver { from, to, message } => self.deliver(from, to, message),
+            Event::Deliver { from, to, message, sent } => self.deliver(from, to, message, sent),
             Event::Work(node) => self.work(node),
             Event::Lead => self.lead(),
             Event::Expire { node, request } => {
@@ -130,7 +170,8 @@ impl World {
             Event::Client => {
                 self.client();
                 if self.now < ACTIVE - 10 * SECOND {
-                    let pause = self.rng.within(20, 500);
+                    let pause =
+                        if self.shared.has_marks { self.rng.within(20, 1500) } else { self.rng.within(20, 500) };
                     self.at(pause, Event::Client);
                 }
             }
@@ -146,6 +187,14 @@ impl World {
                     member.start(&self.shared);
                 }
             }
+            Event::LookAfter => self.look_after(),
+            Event::Snapshots => {
+                self.take_snapshots();
+                if self.now < ACTIVE {
+                    self.at(3 * SECOND, Event::Snapshots);
+                }
+            }
+            Event::SilentFault => self.silent_fault(),
             Event::Append(entry) => self.append(entry),
             Event::Heal => {
                 self.is_healed = true;
@@ -170,25 +219,30 @@ impl World {
 
     /// Messages are late, lost and doubled, and pass each other.
     pub fn send(&mut self, from: NodeId, to: NodeId, message: Message) {
+        self.look_for_returned(from, &message);
+        let sent = self.now;
+        if self.say_hello(from, to) {
+            return;
+        }
         if from == to {
-            return self.at(0, Event::Deliver { from, to, message });
+            return self.at(0, Event::Deliver { from, to, message, sent });
         }
         if self.is_healed {
             let delay = self.rng.within(1, 20);
-            return self.at(delay, Event::Deliver { from, to, message });
+            return self.at(delay, Event::Deliver { from, to, message, sent });
         }
         if self.is_cut(from, to) || self.rng.percent(4) {
             return;
         }
         if self.rng.percent(3) {
             let late = self.rng.within(1, 20 * SECOND);
-            self.at(late, Event::Deliver { from, to, message: message.clone() });
+            self.at(late, Event::Deliver { from, to, message: message.clone(), sent });
         }
         let delay = if self.rng.percent(5) { self.rng.within(1, 8 * SECOND) } else { self.rng.within(1, 60) };
-        self.at(delay, Event::Deliver { from, to, message });
+        self.at(delay, Event::Deliver { from, to, message, sent });
     }
 
-    fn send_all(&mut self, from: NodeId, out: Outbox) {
+    pub fn send_all(&mut self, from: NodeId, out: Outbox) {
         for (to, message) in out {
             self.send(from, to, message);
         }
@@ -205,8 +259,12 @@ impl World {
         true
     }
 
-    fn deliver(&mut self, from: NodeId, to: NodeId, message: Message) {
-        if !self.wait_while_paused(to, || Event::Deliver { from, to, message: message.clone() }) {
+    fn deliver(&mut self, from: NodeId, to: NodeId, message: Message, sent: u64) {
+        if !self.wait_while_paused(to, || Event::Deliver { from, to, message: message.clone(), sent }) {
+            return;
+        }
+        let started_at = self.members.get(&to).map_or(0, |member| member.started_at);
+        if self.shared.has_marks && sent < started_at {
             return;
         }
         match message {
@@ -234,10 +292,55 @@ impl World {
         }
     }
 
+    /// Notes that a copy which a fault brought back leaves its store, before it was merged with
+    /// anything.
+    fn look_for_returned(&mut self, from: NodeId, message: &Message) {
+        let Some(member) = self.members.get(&from) else { return };
+        let sent = match message {
+            Message::Push { key, copy, .. } => &[(*key, *copy)][..],
+            Message::Prove { copies, .. } => &copies[..],
+            _ => &[],
+        };
+        let spread = sent.iter().filter(|sent| member.marking.returned.contains(sent));
+        self.oracle.spread.extend(spread.map(|(key, _)| *key));
+    }
+
+    /// A message comes over a connection, which began with a handshake. It ends with the processes.
+    /// Returns whether a store was found to be set back: nothing of before is sent then.
+    fn say_hello(&mut self, a: NodeId, b: NodeId) -> bool {
+        let are_running = [a, b].iter().all(|node| self.members.get(node).is_some_and(|member| member.is_running));
+        if !self.shared.has_marks || a == b || !are_running {
+            return false;
+        }
+        let mut has_found = false;
+        for (one, other) in [(a, b), (b, a)] {
+            for key in 0..self.shared.keys.len() {
+                let told =
+                    self.members.get(&one).and_then(|member| member.marking.stores[key].told.get(&other).copied());
+                if let Some(member) = self.members.get_mut(&other) {
+                    has_found |= member.hear_told(&self.shared, key, told);
+                }
+            }
+        }
+        has_found
+    }
+
     fn look_at_drops(&mut self, node: NodeId) {
         let Some(member) = self.members.get_mut(&node) else { return };
         for key in std::mem::take(&mut member.dropped) {
             self.oracle.check_key(&self.shared, &self.members, key, "a copy was dropped");
+        }
+        self.look_at_removals(node);
+    }
+
+    fn look_at_removals(&mut self, node: NodeId) {
+        let Some(member) = self.members.get_mut(&node) else { return };
+        for (key, copy) in std::mem::take(&mut member.marking.removed) {
+            let replaced = self.shared.replaced(key, copy);
+            self.oracle.remove(key, copy | replaced);
+        }
+        for (key, copy) in std::mem::take(&mut member.marking.dropped) {
+            self.oracle.note_drop(&self.shared, key, copy);
         }
     }
 
@@ -247,6 +350,7 @@ impl World {
         if member.is_running && member.paused_until <= self.now {
             member.work(&self.shared, &mut out);
         }
+        self.look_at_removals(node);
         self.send_all(node, out);
         let pause = self.rng.within(800, 1500);
         self.at(pause, Event::Work(node));
@@ -288,6 +392,6 @@ impl World {
                 return Some(format!("{} {why}", member.id));
             }
         }
-        None
+        self.shared.has_marks.then(|| self.oracle.difference(&self.shared, &self.members)).flatten()
     }
 }
