@@ -44,10 +44,10 @@ pub use failure_detection::Detection;
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
     ActiveTransfer, ClusterError, ClusterFacts, Deciders, DetectionTimes, ExchangeChange, ExchangeOfClass,
-    ExchangeRound, Feature, FillingClass, Losses, MemberChange, MemberExchanges, MemberFacts, MemberNode, MemberParts,
-    MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown, RingChangeFacts,
-    RingObstacle, RingReady, Seed, SeedNames, Seeds, Settlement, Staging, TransferChange, Unfinished, Unsettled,
-    UnsettledCounts, Whom,
+    ExchangeRound, ExchangeThatWaits, Feature, FillingClass, Losses, MemberChange, MemberExchanges, MemberFacts,
+    MemberNode, MemberParts, MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints,
+    PlanShown, RingChangeFacts, RingObstacle, RingReady, Seed, SeedNames, Seeds, Settlement, Staging, TransferChange,
+    Unfinished, Unsettled, UnsettledCounts, Whom,
 };
 pub use node::{ClusterNode, NodeNames, NodeParts, StartError};
 pub use ombak_metadata::state::MemberStatus;

@@ -56,7 +56,7 @@ pub use features::Feature;
 pub use member_node::MemberNode;
 pub use parts::{MemberParts, MemberTiming};
 pub use questions::detection_times::DetectionTimes;
-pub use questions::exchanges::{ExchangeChange, ExchangeOfClass, MemberExchanges};
+pub use questions::exchanges::{ExchangeChange, ExchangeOfClass, ExchangeThatWaits, MemberExchanges};
 pub use questions::ring_change_facts::{RingChangeFacts, RingObstacle};
 pub use questions::transfers::{ActiveTransfer, FillingClass, MemberTransfers, Missed, PartitionHints, TransferChange};
 pub use questions::unsettled_counts::{ExchangeRound, UnsettledCounts};

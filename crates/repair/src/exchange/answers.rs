@@ -75,13 +75,15 @@ impl Exchanges {
             self.note_equal(here, pair, known)?;
             self.visits.end(class, from);
         } else if standing.is_full {
-            // Of two nodes that exchange the same class with each other one goes first.
-            if self.working_on.lock().contains(&class) && here.node_id() < from {
-                return Err(busy("this node exchanges the class itself"));
+            // Of two nodes that exchange the same class with each other one goes first. A third one
+            // must not wait for them: a node that lacks something may compare all the time, and
+            // would get nothing.
+            if self.working_on.lock().get(&class) == Some(&from) && here.node_id() < from {
+                return Err(busy("it compares the partition with this node itself at the moment"));
             }
             // Most likely that one repairs what this one has found.
             if !self.visits.begin(class, from, here.runtime().now()) {
-                return Err(busy("another node exchanges the class with this one"));
+                return Err(busy("another node compares the partition with it at the moment"));
             }
             self.ways_back.begin(pair, cut.seq);
         }

@@ -6,6 +6,7 @@
 //! keys that reads have left to exchanges, and answers those of others. What is under way ends.
 
 use super::figures::ExchangeFigures;
+use super::waiting::WaitingExchange;
 use crate::Repair;
 use ombak_runtime::RuntimeExt;
 use ombak_types::Error;
@@ -40,6 +41,8 @@ pub struct ExchangeStatus {
     pub left_of_round: usize,
     /// The round that an operator has begun, as long as it has not ended.
     pub node_repair: Option<NodeRepair>,
+    /// The exchanges that wait for something, and for what.
+    pub waiting: Vec<WaitingExchange>,
     /// What was done since the start.
     pub figures: ExchangeFigures,
 }
@@ -102,6 +105,7 @@ impl Repair {
             exchanges_in_round,
             left_of_round,
             node_repair: exchanges.control.node_repair(figures.round_ended_at),
+            waiting: exchanges.waiting(&*self.host, self.host.runtime().now()),
             figures,
         })
     }

@@ -61,6 +61,7 @@ mod sums_schedule;
 mod tests;
 mod verdict;
 mod visits;
+mod waiting;
 mod walker;
 
 pub use client::{
@@ -76,3 +77,4 @@ pub use lists::LIST_MIXES_MAX;
 pub use push_dropped::{DroppedReport, DroppedVersion};
 pub use sums::{GROUPS, GroupSet, NO_SLOTS, RANGES, RANGES_IN_GROUP};
 pub(crate) use verdict::Verdict;
+pub use waiting::WaitingExchange;

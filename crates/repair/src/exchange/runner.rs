@@ -5,13 +5,14 @@
 //! exchange at a time: what the first one repairs need not be compared by the second one.
 
 use super::exchanges::Exchanges;
+use super::kept_sums::has_checked_sums;
 use super::machine::{Ended, Tally};
 use super::pairs::Pair;
 use super::steps::{Progress, Run};
+use super::waiting::{words_of, words_of_end};
 use crate::Host;
 use crate::work::Work;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use ombak_kv::ClassId;
 use ombak_kv::repair_host::{RepairHost, Transfers};
 use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, within};
@@ -144,7 +145,7 @@ impl Runner {
         }
         let may_begin = |pair: Pair| self.may_begin(pair) && has_checked_sums(&**host, pair.0);
         if let Some((pair, keys)) = self.exchanges.asked_keys.take(may_begin) {
-            self.exchanges.working_on.lock().insert(pair.0);
+            self.exchanges.working_on.lock().insert(pair.0, pair.1);
             let (exchanges, work, host) = (self.exchanges.clone(), self.work.clone(), host.clone());
             self.running.push(Box::pin(async move {
                 let how = Run::begin_with_keys(exchanges, work, &host, pair, keys).await;
@@ -157,7 +158,7 @@ impl Runner {
             return false;
         }
         let Some((pair, is_way_back)) = self.next(&**host, now) else { return false };
-        self.exchanges.working_on.lock().insert(pair.0);
+        self.exchanges.working_on.lock().insert(pair.0, pair.1);
         let (exchanges, work, host) = (self.exchanges.clone(), self.work.clone(), host.clone());
         let back = is_way_back.then(|| self.exchanges.ways_back.take(pair));
         self.running.push(Box::pin(async move {
@@ -169,7 +170,7 @@ impl Runner {
 
     fn may_begin(&self, (class, node): Pair) -> bool {
         let is_up = self.up.as_ref().is_some_and(|up| up.contains(&node));
-        is_up && !self.exchanges.working_on.lock().contains(&class)
+        is_up && !self.exchanges.working_on.lock().contains_key(&class)
     }
 
     /// The exchange that is to begin, and whether it is a way back. Ways back come first.
@@ -179,13 +180,14 @@ impl Runner {
         }
         let working_on = self.exchanges.working_on.lock();
         let is_up = |node| self.up.as_ref().is_some_and(|up| up.contains(&node));
-        let may_begin = |(class, node): Pair| is_up(node) && !working_on.contains(&class);
+        let may_begin = |(class, node): Pair| is_up(node) && !working_on.contains_key(&class);
         // A node with a lower number takes nothing before its own exchange of the class has ended.
         let is_taken =
             |(class, node): Pair| node > host.node_id() || !self.exchanges.visits.is_visited_by(class, node, now);
         let back = self.exchanges.ways_back.open().into_iter().find(|pair| may_begin(*pair) && is_taken(*pair));
-        let is_ready = |class: ClassId| has_checked_sums(host, class) && !self.exchanges.visits.is_visited(class, now);
-        let may_be_next = |pair: Pair| may_begin(pair) && is_ready(pair.0);
+        let is_held_back = |pair: Pair, due: Instant| self.exchanges.visits.hold_back(pair, due, now);
+        let may_be_next =
+            |pair: Pair, due: Instant| may_begin(pair) && has_checked_sums(host, pair.0) && !is_held_back(pair, due);
         let due = || self.exchanges.schedule.lock().next(now, may_be_next).map(|pair| (pair, false));
         back.map(|pair| (pair, true)).or_else(due)
     }
@@ -206,6 +208,9 @@ impl Runner {
             Err(why) => {
                 let (partition, n, node) = (pair.0.partition, pair.0.n, pair.1);
                 debug!(partition, n, %node, %why, "an exchange has failed; it is tried again");
+                if !is_way_back {
+                    self.exchanges.obstacles.note(pair, words_of(&why));
+                }
                 is_refusal = is_busy(&why);
                 true
             }
@@ -233,6 +238,12 @@ impl Runner {
             let (partition, n, node) = (pair.0.partition, pair.0.n, pair.1);
             debug!(partition, n, %node, ?tally, "an exchange has found differences");
         }
+        match words_of_end(ended, tally) {
+            None => self.exchanges.obstacles.clear(pair),
+            // It is no exchange of its own: the next one tells more.
+            Some(_) if is_way_back => {}
+            Some(why) => self.exchanges.obstacles.note(pair, why),
+        }
         let mut schedule = self.exchanges.schedule.lock();
         match ended {
             Ended::Included => {
@@ -250,12 +261,6 @@ impl Runner {
             Ended::Partly | Ended::Unproved | Ended::NotFull | Ended::Confused => false,
         }
     }
-}
-
-/// Whether the sums of a class were compared with the store: until then a record that vanished
-/// while the node was down would look like a removal.
-fn has_checked_sums(host: &dyn RepairHost, class: ClassId) -> bool {
-    host.partitions().get(class.partition).is_some_and(|found| found.has_checked_sums(class.n))
 }
 
 fn is_busy(why: &Error) -> bool {

@@ -92,9 +92,15 @@ impl Schedule {
         }
     }
 
-    /// The pair that has been due for longest, among those that may begin.
-    pub(super) fn next(&self, now: Instant, may_begin: impl Fn(Pair) -> bool) -> Option<Pair> {
-        let due = self.turns.iter().filter(|(pair, turn)| turn.due <= now && may_begin(**pair));
+    /// The pairs, and when each is due.
+    pub(super) fn turns(&self) -> impl Iterator<Item = (Pair, Instant)> + '_ {
+        self.turns.iter().map(|(pair, turn)| (*pair, turn.due))
+    }
+
+    /// The pair that has been due for longest, among those that may begin. `may_begin` is told
+    /// since when a pair has been due.
+    pub(super) fn next(&self, now: Instant, may_begin: impl Fn(Pair, Instant) -> bool) -> Option<Pair> {
+        let due = self.turns.iter().filter(|(pair, turn)| turn.due <= now && may_begin(**pair, turn.due));
         due.min_by_key(|(_, turn)| turn.due).map(|(pair, _)| *pair)
     }
 
@@ -155,7 +161,7 @@ mod tests {
         let due = |after: u64| {
             (0..3)
                 .filter(|number| {
-                    schedule.next(now + Duration::from_secs(after), |other| other == pair(*number)).is_some()
+                    schedule.next(now + Duration::from_secs(after), |other, _| other == pair(*number)).is_some()
                 })
                 .count()
         };
@@ -172,7 +178,7 @@ mod tests {
         schedule.have_come_up(&[NodeId::new(77)].into(), now);
         let due = |after: u64, is_other: bool| {
             let at = now + Duration::from_secs(after);
-            let is_due = |pair: &&Pair| schedule.next(at, |next| next == **pair).is_some();
+            let is_due = |pair: &&Pair| schedule.next(at, |next, _| next == **pair).is_some();
             pairs.iter().filter(|pair| (pair.1 == NodeId::new(77)) == is_other).filter(is_due).count()
         };
         assert_eq!([0, 14, 15, 30, 45].map(|after| due(after, true)), [1, 1, 2, 3, 4]);
@@ -184,11 +190,11 @@ mod tests {
         let now = Instant::now();
         let mut schedule = schedule(2, now);
         schedule.all_due(now);
-        assert_eq!(schedule.next(now, |other| other != pair(0)), Some(pair(1)));
+        assert_eq!(schedule.next(now, |other, _| other != pair(0)), Some(pair(1)));
         assert!(!schedule.ended(pair(1), now) && !schedule.ended(pair(1), now), "one is left");
         assert!(schedule.ended(pair(0), now));
-        assert_eq!(schedule.next(now, |_| true), None);
-        assert_eq!(schedule.next(now + INTERVAL, |_| true), Some(pair(0)));
+        assert_eq!(schedule.next(now, |_, _| true), None);
+        assert_eq!(schedule.next(now + INTERVAL, |_, _| true), Some(pair(0)));
         assert!(!schedule.ended(pair(0), now), "another round");
     }
 
@@ -198,11 +204,11 @@ mod tests {
         let mut schedule = schedule(1, now);
         for seconds in [2, 4, 8, 16, 32, 64, 128, 256, 480, 480] {
             schedule.failed(pair(0), now);
-            let at = |seconds| schedule.next(now + Duration::from_secs(seconds), |_| true);
+            let at = |seconds| schedule.next(now + Duration::from_secs(seconds), |_, _| true);
             assert_eq!((at(seconds - 1), at(seconds)), (None, Some(pair(0))), "{seconds}");
         }
         schedule.goes_on(pair(0), now);
-        assert_eq!(schedule.next(now, |_| true), Some(pair(0)));
+        assert_eq!(schedule.next(now, |_, _| true), Some(pair(0)));
     }
 
     #[test]
@@ -211,7 +217,8 @@ mod tests {
         let mut schedule = schedule(2, now);
         schedule.all_due(now);
         schedule.spread(now, || u64::MAX / 2);
-        let at = |schedule: &Schedule, seconds| schedule.next(now + Duration::from_secs(seconds), |_| true).is_some();
+        let at =
+            |schedule: &Schedule, seconds| schedule.next(now + Duration::from_secs(seconds), |_, _| true).is_some();
         assert!(!at(&schedule, 239) && at(&schedule, 241));
         assert_eq!((schedule.pairs_count(), schedule.left_of_round()), (2, 2));
     }
@@ -222,7 +229,7 @@ mod tests {
         let mut schedule = schedule(1, now);
         schedule.ended(pair(0), now);
         schedule.set_interval(Duration::from_secs(10), now);
-        assert_eq!(schedule.next(now + Duration::from_secs(10), |_| true), Some(pair(0)));
+        assert_eq!(schedule.next(now + Duration::from_secs(10), |_, _| true), Some(pair(0)));
     }
 
     #[test]
@@ -233,6 +240,6 @@ mod tests {
         schedule.set_pairs(&[pair(0)].into(), now, || 0);
         assert!(schedule.ended(pair(0), now), "nothing else is left of the round");
         schedule.failed(pair(1), now);
-        assert_eq!(schedule.next(now + INTERVAL, |other| other == pair(1)), None);
+        assert_eq!(schedule.next(now + INTERVAL, |other, _| other == pair(1)), None);
     }
 }

@@ -83,10 +83,13 @@ impl SumsSchedule {
         self.turns.values().any(|turn| turn.not_before.is_some_and(|at| now < at))
     }
 
-    /// A walk has ended.
-    pub(super) fn ended(&mut self, class: ClassId, now: Instant) {
+    /// A walk that began at a moment has ended. A class that became due meanwhile stays due: the
+    /// walk may have passed already what somebody wants to have looked at.
+    pub(super) fn ended(&mut self, class: ClassId, begun: Instant, now: Instant) {
         if let Some(turn) = self.turns.get_mut(&class) {
-            *turn = Turn { due: now + self.interval, failures: 0, not_before: Some(now + AGAIN_AFTER) };
+            let is_due_again = begun < turn.due && turn.due <= now;
+            let due = if is_due_again { turn.due } else { now + self.interval };
+            *turn = Turn { due, failures: 0, not_before: Some(now + AGAIN_AFTER) };
         }
     }
 
@@ -128,13 +131,25 @@ mod tests {
         let next = |schedule: &SumsSchedule, at: Instant| schedule.next(at, |_| true).map(|(class, _)| class.partition);
         assert_eq!([1, 2, 3].map(|quarter| next(&schedule, now + DAY / 4 * quarter + RETRY_MIN)), [Some(0); 3]);
         assert_eq!(next(&schedule, now), None);
-        schedule.ended(class(0), now + DAY / 4);
+        schedule.ended(class(0), now + DAY / 4, now + DAY / 4);
         assert_eq!(next(&schedule, now + DAY / 2 + RETRY_MIN), Some(1));
         schedule.all_due(now);
         assert_eq!(next(&schedule, now), Some(1), "the other one has just been walked");
         assert_eq!(next(&schedule, now + DAY / 4 + AGAIN_AFTER), Some(0));
         schedule.set_classes(&[class(1)], now, || 0);
         assert_eq!(next(&schedule, now), Some(1));
+    }
+
+    #[test]
+    fn a_class_that_becomes_due_while_it_is_walked_is_walked_again() {
+        let begun = Instant::now();
+        let mut schedule = schedule(begun);
+        let asked = begun + Duration::from_millis(1);
+        schedule.all_due(asked);
+        schedule.ended(class(0), begun, asked);
+        assert_eq!(schedule.next(asked + AGAIN_AFTER, |_| true), Some((class(0), 0)));
+        schedule.ended(class(0), asked + AGAIN_AFTER, asked + AGAIN_AFTER * 2);
+        assert_eq!(schedule.next(asked + AGAIN_AFTER * 3, |_| true), Some((class(1), 0)));
     }
 
     #[test]
@@ -147,7 +162,7 @@ mod tests {
             walked.push(class.partition);
             // A walk takes longer than the pause after it.
             now += 2 * AGAIN_AFTER;
-            schedule.ended(class, now);
+            schedule.ended(class, now, now);
         }
         assert_eq!(walked, [0, 1, 2, 0, 1, 2]);
     }
@@ -162,7 +177,7 @@ mod tests {
         assert_eq!(schedule.next(now + RETRY_MIN, unknown), Some((class(0), 1)));
         (0..40).for_each(|_| schedule.failed(class(0), now));
         assert_eq!(schedule.next(now + RETRY_MAX, unknown), Some((class(0), DOUBLINGS_MAX)));
-        schedule.ended(class(0), now);
+        schedule.ended(class(0), now, now);
         assert_eq!(schedule.next(now, unknown), None);
         assert_eq!(schedule.next(now + AGAIN_AFTER, unknown), Some((class(0), 0)));
     }

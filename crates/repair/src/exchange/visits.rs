@@ -7,11 +7,16 @@
 //! What it is not: it decides nothing about what is pushed. A visit that was forgotten, or of a
 //! node that is gone, ends by itself.
 
+use super::pairs::Pair;
 use ombak_kv::ClassId;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+/// How long an exchange of this node that is due waits for the visits of further nodes. They could
+/// follow each other for ever.
+const HELD_BACK_MAX: Duration = Duration::from_secs(10);
 
 /// The visits of other nodes. There is at most one for each class.
 #[derive(Debug)]
@@ -63,6 +68,13 @@ impl Visits {
         self.by_class.lock().get(&class).is_some_and(|visit| now < visit.until)
     }
 
+    /// Whether visits hold back an exchange of this node with another one that has been due since a
+    /// moment: what the visitor repairs need not be compared again.
+    pub(super) fn hold_back(&self, (class, node): Pair, due: Instant, now: Instant) -> bool {
+        let is_long_due = now >= due + HELD_BACK_MAX;
+        if is_long_due { self.is_visited_by(class, node, now) } else { self.is_visited(class, now) }
+    }
+
     /// Whether this node compares a class with this one.
     pub(super) fn is_visited_by(&self, class: ClassId, node: NodeId, now: Instant) -> bool {
         self.by_class.lock().get(&class).is_some_and(|visit| visit.from == node && now < visit.until)
@@ -92,5 +104,20 @@ mod tests {
         visits.go_on(class(0), b, now + Duration::from_secs(2));
         assert!(!visits.begin(class(0), a, now + Duration::from_secs(4)));
         assert!(visits.begin(class(0), a, now + Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn visits_hold_back_an_exchange_of_this_node_for_some_time() {
+        let due = Instant::now();
+        let visits = Visits::new(Duration::from_secs(3));
+        let class = ClassId { partition: 0, n: 3 };
+        let [a, b] = [1, 2].map(NodeId::new);
+        let held_back = |now: Instant| [a, b].map(|node| visits.hold_back((class, node), due, now));
+        assert_eq!(held_back(due), [false, false]);
+        assert!(visits.begin(class, a, due));
+        assert_eq!(held_back(due), [true, true]);
+        let later = due + HELD_BACK_MAX;
+        assert!(visits.begin(class, a, later));
+        assert_eq!(held_back(later), [true, false], "only the visitor itself is waited for");
     }
 }

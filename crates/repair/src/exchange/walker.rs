@@ -57,12 +57,13 @@ impl Walker {
                 self.runtime.sleep(LOOK).await;
                 continue;
             };
+            let begun = self.runtime.now();
             let walked = self.walk(&host, class, doublings).await;
             let now = self.runtime.now();
             let mut schedule = self.exchanges.sums_schedule.lock();
             match walked {
                 // The class has changed meanwhile, so its sums are not known: it is walked at once.
-                Ok(Some(end)) if end.is_current => schedule.ended(class, now),
+                Ok(Some(end)) if end.is_current => schedule.ended(class, begun, now),
                 Ok(Some(_)) => {}
                 Ok(None) => schedule.failed(class, now),
                 Err(why) => {

@@ -330,6 +330,41 @@ async fn marks_that_were_lost_here_are_known_there() {
     cluster.wait_until("the key is gone", |c| c.holders(&bucket, key).is_empty()).await;
 }
 
+/// The nodes of a world, by their ids. Of two nodes that exchange a class with each other, the one
+/// with the lower id goes first.
+fn by_id(cluster: &Cluster) -> [usize; NODES] {
+    let mut nodes = [0, 1, 2];
+    nodes.sort_by_key(|node| cluster.id(*node));
+    nodes
+}
+
+/// Without the rule a node that exchanges a class all the time gets nothing of what it lacks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_exchanges_a_class_with_one_node_takes_what_another_one_brings() {
+    let world = World::new().await;
+    let (cluster, bucket) = (&world.cluster, bucket());
+    let ([first, second, third], key) = (by_id(cluster), &world.keys()[0]);
+    world.round().await;
+    // The exchange of the first node with the second one looks again after an hour.
+    cluster.close(first).await;
+    cluster.start(first);
+    world.start_exchanges_with(first, |config| config.look_again_after = Duration::from_secs(3_600));
+    cluster.repair(second).set_exchanges_suspended(true).unwrap();
+    remove(&cluster.kv(first), key);
+    let looks = Arc::new(AtomicU64::new(0));
+    let (seen, from) = (looks.clone(), cluster.id(first));
+    *world.hook.lock() = Some(Arc::new(move |by: NodeId, part: &ExchangePart| {
+        let is_first_look = by == from && matches!(part, ExchangePart::Ranges { .. });
+        seen.fetch_add(u64::from(is_first_look), Ordering::SeqCst);
+    }));
+    cluster.repair(first).start_exchange_round();
+    cluster.wait_until("the first node waits for its second look", |_| looks.load(Ordering::SeqCst) > 0).await;
+    // It is visited by nobody, so the third one begins at once.
+    cluster.repair(third).start_exchange_round();
+    cluster.wait_until("the first node has it", |c| c.holders(&bucket, key) == [0, 1, 2]).await;
+    *world.hook.lock() = None;
+}
+
 /// A primary that is down may hold what another one has lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_dropped_while_a_primary_is_down() {
@@ -347,6 +382,37 @@ async fn nothing_is_dropped_while_a_primary_is_down() {
     world.start_exchanges(2);
     (0..NODES).for_each(|node| cluster.repair(node).start_exchange_round());
     cluster.wait_until("all have it", |c| c.holders(&bucket, key) == [0, 1, 2]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_why_exchanges_wait() {
+    let world = World::new().await;
+    let (cluster, key) = (&world.cluster, &world.keys()[0]);
+    world.round().await;
+    let waiting = |node: usize| cluster.repair(node).exchange_status().unwrap().waiting;
+    assert_eq!(waiting(0), [], "nothing waits");
+    let class = ClassId { partition: cluster.home_of(&bucket(), key), n: 3 };
+    cluster.close(2).await;
+    remove(&cluster.kv(1), key);
+    let why = |node: usize, with: Option<usize>| {
+        let with = with.map(|with| cluster.id(with));
+        waiting(node).into_iter().find(|of| of.class == class && of.node == with).map(|of| of.why).unwrap_or_default()
+    };
+    assert!(why(0, Some(2)).contains("is down"));
+    cluster.repair(0).start_exchange_round();
+    cluster.wait_until("it is withheld", |_| why(0, Some(1)).contains("whether 1 keys were removed or lost")).await;
+    // The node refuses without exchanges.
+    cluster.start(2);
+    cluster.repair(0).start_exchange_round();
+    cluster.wait_until("it is refused", |_| why(0, Some(2)).contains("no exchanges")).await;
+    world.start_exchanges(2);
+    world.round().await;
+    cluster.wait_until("nothing waits", |_| waiting(0).is_empty()).await;
+    let host = cluster.kv(0).repair_host();
+    assert!(host.transfers().found_damage(host.partitions(), class.partition, None));
+    drop(host);
+    cluster.set_down(1, true);
+    assert!(why(0, None).contains("fills it first"), "{:?}", waiting(0));
 }
 
 /// What the store of this node may have got back during an exchange is not brought to others.

@@ -160,6 +160,50 @@ async fn who_fills_takes_covered_copies_early_while_a_primary_is_down() {
     cluster.wait_until_settled().await;
 }
 
+/// Wipes the second node of a world in which the first one lacks a key that the third one holds,
+/// and fills it again. Exchanges are suspended, so the filling alone brings anything.
+async fn fill_the_second_node(world: &World) {
+    let cluster = &world.cluster;
+    [0, 2].into_iter().for_each(|node| cluster.repair(node).set_exchanges_suspended(true).unwrap());
+    cluster.stop(1, Loss::Nothing).await;
+    cluster.lose_stores(1);
+    // A node that has no exchanges takes everything, so it sees nobody before it has some.
+    [0, 2].into_iter().for_each(|node| cluster.set_down(node, true));
+    cluster.start(1);
+    world.start_exchanges_with(1, |config| config.begins = false);
+    [0, 2].into_iter().for_each(|node| cluster.set_down(node, false));
+    cluster.wait_until_settled().await;
+}
+
+/// Without the rule the second node gets the copy. The first node knew that it had been removed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_fills_leaves_out_what_a_full_primary_lacks() {
+    let world = World::new().await;
+    let (cluster, bucket, keys) = (&world.cluster, bucket(), world.keys());
+    world.round().await;
+    remove(cluster, 0, &keys[0]);
+    fill_the_second_node(&world).await;
+    assert_eq!(cluster.holders(&bucket, &keys[0]), [2], "a mark covers it");
+    keys[1..].iter().for_each(|key| assert_eq!(cluster.holders(&bucket, key), [0, 1, 2], "{key}"));
+}
+
+/// Without the rule the second node is evidence that the copy was not removed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_fills_leaves_out_a_copy_in_doubt_that_a_full_primary_lacks() {
+    let world = World::new().await;
+    let (cluster, bucket, keys) = (&world.cluster, bucket(), world.keys());
+    remove(cluster, 0, &keys[0]);
+    let class = class_of(cluster, &keys[0]);
+    host(cluster, 2).transfers().doubt.raise(class.partition, last_seq(cluster, 2, &keys[0]));
+    fill_the_second_node(&world).await;
+    assert_eq!(cluster.holders(&bucket, &keys[0]), [2]);
+    (0..cluster.count()).for_each(|node| cluster.repair(node).set_exchanges_suspended(false).unwrap());
+    world.round().await;
+    cluster.wait_until("the copy is gone", |c| c.holders(&bucket, &keys[0]).is_empty()).await;
+    assert_eq!(dropped(cluster, 2), [storage_key(&keys[0])]);
+    keys[1..].iter().for_each(|key| assert_eq!(cluster.holders(&bucket, key), [0, 1, 2], "{key}"));
+}
+
 /// The copy that a client has not seen takes no part in the new version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_put_takes_the_place_of_a_copy_in_doubt() {

@@ -5,13 +5,16 @@ use super::cluster_admin::refused;
 use super::cluster_text::{COLUMNS, quoted};
 use crate::wall_clock::now_secs;
 use ombak_api::admin::{AdminError, ExchangeWish, ForMembers};
-use ombak_cluster::{ExchangeChange, ExchangeOfClass, MemberExchanges, MemberNode, OfMember, Whom};
+use ombak_cluster::{ExchangeChange, ExchangeOfClass, ExchangeThatWaits, MemberExchanges, MemberNode, OfMember, Whom};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The answers of members.
 type Members = [OfMember<MemberExchanges>];
+
+/// Maximum number of partitions that one line names.
+const NAMED_MAX: usize = 8;
 
 /// What exchanges of one partition have done, in the columns of Riak's `aae-status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -110,6 +113,9 @@ fn headline(of: &MemberExchanges, now_secs: u64) -> String {
     if let Some(reason) = &of.node_repair {
         let _ = write!(text, " A repair of the node is under way: {reason}");
     }
+    for line in waiting_lines(&of.waiting) {
+        let _ = write!(text, "\n{line}");
+    }
     let dropped: u64 = of.exchanges.iter().map(|of| of.dropped).sum();
     if dropped > 0 {
         let _ = write!(
@@ -119,6 +125,28 @@ fn headline(of: &MemberExchanges, now_secs: u64) -> String {
         );
     }
     text
+}
+
+/// One line for each other node and reason for which exchanges wait.
+fn waiting_lines(waiting: &[ExchangeThatWaits]) -> Vec<String> {
+    let mut partitions: BTreeMap<(Option<String>, &str), BTreeSet<u32>> = BTreeMap::new();
+    for of in waiting {
+        let name = of.node.map(|node| of.name.clone().unwrap_or_else(|| node.to_string()));
+        partitions.entry((name, &of.why)).or_default().insert(of.partition);
+    }
+    let line = |((name, why), partitions): (&(Option<String>, &str), &BTreeSet<u32>)| {
+        let named: Vec<String> = partitions.iter().take(NAMED_MAX).map(u32::to_string).collect();
+        let more = match partitions.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let with = name.as_ref().map_or_else(
+            || "Nothing is exchanged".to_owned(),
+            |name| format!("Exchanges with {} wait", quoted(std::slice::from_ref(name))),
+        );
+        format!("{with}: {why} (partitions {}{more}).", named.join(", "))
+    };
+    partitions.iter().map(line).collect()
 }
 
 fn tables(of: &MemberExchanges, now_secs: u64) -> String {
@@ -184,6 +212,9 @@ fn answer(members: &Members, text: String) -> Value {
             json["node"] = json!(of.node);
             json["name"] = json!(of.name);
             json["up"] = json!(is_up);
+            if is_up && json["waiting"].is_null() {
+                json["waiting"] = json!([]);
+            }
             for exchange in json["exchanges"].as_array_mut().into_iter().flatten() {
                 let node = exchange["node"].take();
                 let name = names.iter().find(|(id, _)| json!(id) == node).map(|(_, name)| json!(name));
@@ -252,6 +283,30 @@ mod tests {
         ] {
             assert!(squeezed.iter().any(|found| found == line), "{line} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn the_text_says_why_exchanges_wait() {
+        let waits = |partition, node: Option<u64>, name: Option<&str>, why: &str| ExchangeThatWaits {
+            partition,
+            n_val: 3,
+            node: node.map(NodeId::new),
+            name: name.map(str::to_owned),
+            why: why.into(),
+        };
+        let mut waiting: Vec<_> =
+            (0..10).map(|partition| waits(partition, Some(2), Some("b@h"), "it is down")).collect();
+        waiting.push(waits(7, Some(3), None, "it refuses"));
+        waiting.push(waits(9, None, None, "this node fills it"));
+        let text = status_text(&member(Ok(MemberExchanges { waiting, ..active() })), false, 400);
+        for line in [
+            "Exchanges with 'b@h' wait: it is down (partitions 0, 1, 2, 3, 4, 5, 6, 7 and 2 more).",
+            "Exchanges with '0000000000000003' wait: it refuses (partitions 7).",
+            "Nothing is exchanged: this node fills it (partitions 9).",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        assert!(!status_text(&member(Ok(active())), false, 400).contains("wait"));
     }
 
     #[test]

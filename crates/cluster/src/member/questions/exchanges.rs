@@ -1,6 +1,6 @@
 //! The exchanges of a node, as it tells them to the others, and what may be changed about them.
 
-use ombak_repair::{ClassExchanges, ExchangeStatus, Repair};
+use ombak_repair::{ClassExchanges, ExchangeStatus, Repair, WaitingExchange};
 use ombak_types::{Error, NodeId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -36,6 +36,24 @@ pub struct MemberExchanges {
     pub has_changed: bool,
     /// Some of the exchanges.
     pub exchanges: Vec<ExchangeOfClass>,
+    /// Some of the exchanges that wait for something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<ExchangeThatWaits>,
+}
+
+/// An exchange that waits for something, or all exchanges of a class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExchangeThatWaits {
+    /// The partition.
+    pub partition: u32,
+    /// The n_val of the buckets.
+    pub n_val: u32,
+    /// The other primary; none: the class is exchanged with nobody.
+    pub node: Option<NodeId>,
+    /// The name of the other primary, if the member knows it.
+    pub name: Option<String>,
+    /// Why it waits, in words.
+    pub why: String,
 }
 
 /// What the exchanges of one class with one other primary have done since the start.
@@ -115,6 +133,7 @@ impl MemberExchanges {
             node_repair: status.node_repair.as_ref().map(|repair| repair.reason.clone()),
             has_changed: false,
             exchanges: exchanges.collect(),
+            waiting: status.waiting.iter().take(LISTED_MAX).map(that_waits).collect(),
         }
     }
 }
@@ -135,6 +154,11 @@ fn of_class((partition, n_val, node): (u32, u32, NodeId), of: &ClassExchanges) -
         withheld: of.withheld,
         bytes: of.bytes,
     }
+}
+
+fn that_waits(of: &WaitingExchange) -> ExchangeThatWaits {
+    let WaitingExchange { class, node, name, why } = of.clone();
+    ExchangeThatWaits { partition: class.partition, n_val: class.n, node, name, why }
 }
 
 impl ExchangeChange {

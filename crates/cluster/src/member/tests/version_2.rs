@@ -2,8 +2,8 @@
 
 use crate::member::questions::question::{Answer, Question, SameMember, decode, encode};
 use crate::member::{
-    DetectionTimes, ExchangeChange, ExchangeOfClass, ExchangeRound, MemberExchanges, RingChangeFacts, RingObstacle,
-    UnsettledCounts,
+    DetectionTimes, ExchangeChange, ExchangeOfClass, ExchangeRound, ExchangeThatWaits, MemberExchanges,
+    RingChangeFacts, RingObstacle, UnsettledCounts,
 };
 use ombak_fixtures::FrozenMessages;
 use ombak_ring::RingVersion;
@@ -53,6 +53,10 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
         ("detection_times/none", Answer::DetectionTimes(None)),
         ("exchanges", Answer::Exchanges(Box::new(exchanges()))),
         ("exchanges/off", Answer::Exchanges(Box::default())),
+        (
+            "exchanges/waiting",
+            Answer::Exchanges(Box::new(MemberExchanges { waiting: waiting(), ..Default::default() })),
+        ),
         ("settled/round", Answer::Settled(UnsettledCounts { exchange_round: Some(round), ..Default::default() })),
         ("ring_report", Answer::RingReport(Box::new(report))),
         ("ring_change", Answer::RingChange(Some(Box::new(facts)))),
@@ -63,6 +67,17 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
         frozen.check(name, &answer, |m| encode(m).to_vec(), decode);
     }
     frozen.end();
+}
+
+fn waiting() -> Vec<ExchangeThatWaits> {
+    let of = |node: Option<NodeId>, name: Option<&str>| ExchangeThatWaits {
+        partition: 300,
+        n_val: 3,
+        node,
+        name: name.map(str::to_owned),
+        why: "a reason".into(),
+    };
+    vec![of(Some(NODE), Some("a@h")), of(None, None)]
 }
 
 fn exchanges() -> MemberExchanges {
@@ -92,5 +107,6 @@ fn exchanges() -> MemberExchanges {
             withheld: 311,
             bytes: 312,
         }],
+        waiting: Vec::new(),
     }
 }
