@@ -30,7 +30,7 @@ use crate::send::{Target, disabled};
 use crate::work::Work;
 use ombak_kv::ClassId;
 use ombak_kv::repair_host::{BrokenRule, RepairHost, is_broken};
-use ombak_kv::replica::{Give, GivePass, Giving, SUMMARY_RANGES_MAX, Summarize, ToldSeq};
+use ombak_kv::replica::{Give, GivePass, Giving, SUMMARY_RANGES_MAX, Summarize};
 use ombak_ring::placement::{HomePlacement, Phase};
 use ombak_runtime::{Asker, RuntimeExt};
 use ombak_types::{Error, NodeId, StoreFailure};
@@ -299,8 +299,8 @@ impl Work {
         if theirs.home_version != own.home_version || theirs.ranges.len() != own.ranges.len() {
             return Err(StoreFailure::internal("another node summed up at another version of the home").into());
         }
-        for (of, ToldSeq { store_id, seq }) in theirs.told.iter().filter(|(of, _)| *of != host.node_id()) {
-            host.transfers().told.note(*of, class.partition, *store_id, *seq);
+        for (of, told) in theirs.told.iter().filter(|(of, _)| *of != host.node_id()) {
+            host.transfers().told.note_of_third(*of, class.partition, *told);
         }
         let sums = (0u32..).zip(theirs.ranges.iter().zip(&own.ranges));
         let wanted: Vec<u32> = sums.filter(|(_, (theirs, own))| theirs != own).map(|(number, _)| number).collect();

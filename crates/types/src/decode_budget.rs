@@ -15,8 +15,9 @@ pub const SMALL_MESSAGE_BYTES: usize = 64 << 10;
 /// What a small message may take, in bytes.
 pub const SMALL_BYTES_MAX: usize = 16 << 20;
 
-/// How many times its own bytes a larger message may take. Together with the message itself, and
-/// with the buffer in which it was received, this is 12 times the message.
+/// How many times its own bytes a larger message may take. The node takes up to 17 times the
+/// message with the message itself, its buffers, lists that are copied while they grow, and what a
+/// first attempt to decode it leaves with the allocator (`server/tests/decoded_size.rs`).
 pub const GROWTH_MAX: usize = 10;
 
 /// A decoded message would take more memory than allowed, or nobody waits for it any more.

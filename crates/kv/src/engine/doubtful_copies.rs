@@ -3,7 +3,8 @@
 //! A copy in doubt may be one that was removed everywhere and came back here. Merged with another
 //! copy it would be part of a new version, which no exchange can tell apart. So the other copy
 //! takes its place, unless one of the two covers the other, and the copy goes to the file of
-//! dropped copies.
+//! dropped copies. A key with one replica is left out: no other replica can show that its copy was
+//! removed, and the copy may be all that there is of an acknowledged write.
 
 use super::engine::Engine;
 use crate::partition::{Access, Failure, Locked, Partition};
@@ -46,7 +47,8 @@ impl Engine {
         brings: Brings<'_>,
         access: Access,
     ) -> Result<(), Failure> {
-        if !self.has_doubtful(partition, locked) {
+        // Where a key has one replica, nobody else can show that the copy was removed.
+        if n == 1 || !self.has_doubtful(partition, locked) {
             return Ok(());
         }
         self.part((partition, n), key, locked, brings, access)

@@ -114,15 +114,11 @@ impl ClassSums {
 
     /// Adds what `found` has more than `expected`. Others may change the sums meanwhile.
     pub(super) fn correct(&self, found: &Sums, expected: &Sums) {
-        for range in 0..RANGES {
-            let missing = minus(found.all_at(range), expected.all_at(range));
-            if missing != NOTHING {
-                self.all.add(range, missing);
-            }
-            let missing = minus(found.expiring_at(range), expected.expiring_at(range));
-            if missing != NOTHING {
-                self.expiring().ranges.add(range, missing);
-            }
+        for (range, missing) in found.all.minus(&expected.all) {
+            self.all.add(range as usize, missing);
+        }
+        for (range, missing) in found.expiring.minus(&expected.expiring) {
+            self.expiring().ranges.add(range as usize, missing);
         }
         for (slot, missing) in missing_slots(found, expected) {
             self.expiring().slots.add(slot, missing);

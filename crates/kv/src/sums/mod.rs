@@ -34,6 +34,7 @@
 //! * Sums are never corrected silently: the difference is noted first, and by the caller.
 
 mod behind;
+mod by_range;
 mod class_sums;
 mod file;
 mod mix;

@@ -1,6 +1,7 @@
 //! The sums of a class as plain values: of a fold, or of one moment.
 
-use super::mix::{NOTHING, minus, one, plus};
+use super::by_range::ByRange;
+use super::mix::{NOTHING, one, plus};
 use crate::replica::{RangeSum, SUMMARY_RANGES_MAX, range_of};
 use ombak_storage::{IndexedVersion, key_hash};
 use std::collections::BTreeMap;
@@ -29,10 +30,10 @@ pub const fn slot_of(expires_secs: u32) -> Option<u32> {
 /// expire ([`lasting`](Self::lasting)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// All versions by range; empty if there are none.
-    pub(super) all: Vec<RangeSum>,
-    /// Those that expire by range; empty if there are none.
-    pub(super) expiring: Vec<RangeSum>,
+    /// All versions by range.
+    pub(super) all: ByRange,
+    /// Those that expire by range.
+    pub(super) expiring: ByRange,
     /// Those that expire by slot. A slot without versions is left out.
     pub(super) slots: BTreeMap<u32, RangeSum>,
 }
@@ -42,9 +43,9 @@ impl Sums {
     pub(crate) fn add(&mut self, key: &[u8], version: IndexedVersion) {
         let hash = key_hash(key);
         let (at, one) = (range_of(hash, SUMMARY_RANGES_MAX) as usize, one(hash, version.digest));
-        add_to(&mut self.all, at, one);
+        self.all.add(at, one);
         if let Some(slot) = slot_of(version.expires_secs) {
-            add_to(&mut self.expiring, at, one);
+            self.expiring.add(at, one);
             let sum = self.slots.entry(slot).or_insert(NOTHING);
             *sum = plus(*sum, one);
         }
@@ -54,12 +55,20 @@ impl Sums {
     /// [`SUMMARY_RANGES_MAX`]. Expired versions that the store keeps are in them, as in the answer
     /// to the question of another node ([`Summary`](crate::Summary)).
     pub fn ranges(&self, count: u32) -> Vec<RangeSum> {
-        joined(count, |range| at(&self.all, range))
+        let mut joined = vec![NOTHING; (count as usize).clamp(1, RANGES)];
+        let each = RANGES / joined.len();
+        for (range, sum) in self.all.iter() {
+            if let Some(of_more) = joined.get_mut(range as usize / each) {
+                *of_more = plus(*of_more, sum);
+            }
+        }
+        joined
     }
 
-    /// The same without the versions that expire.
-    pub fn lasting(&self, count: u32) -> Vec<RangeSum> {
-        joined(count, |range| minus(at(&self.all, range), at(&self.expiring, range)))
+    /// The sums of the versions that do not expire, by the [`SUMMARY_RANGES_MAX`] ranges. Ranges
+    /// without versions are left out.
+    pub fn lasting(&self) -> impl Iterator<Item = (u32, RangeSum)> + '_ {
+        self.all.minus(&self.expiring)
     }
 
     /// The sums of the versions that expire in the slots after that of `now_secs`, by slot. A slot
@@ -78,44 +87,15 @@ impl Sums {
 
     /// The sum of all versions.
     pub fn total(&self) -> RangeSum {
-        self.all.iter().fold(NOTHING, |total, sum| plus(total, *sum))
+        self.all.iter().fold(NOTHING, |total, (_, sum)| plus(total, sum))
     }
 
     /// Makes a difference at the range of a key. Whoever holds a version that it cannot read counts
     /// it so: equal sums would say that it has the version.
     pub fn doubt(&mut self, key: &[u8]) {
         let range = range_of(key_hash(key), SUMMARY_RANGES_MAX) as usize;
-        add_to(&mut self.all, range, RangeSum { versions: 0, sum: 1 });
+        self.all.add(range, RangeSum { versions: 0, sum: 1 });
     }
-
-    pub(super) fn all_at(&self, range: usize) -> RangeSum {
-        at(&self.all, range)
-    }
-
-    pub(super) fn expiring_at(&self, range: usize) -> RangeSum {
-        at(&self.expiring, range)
-    }
-}
-
-fn add_to(sums: &mut Vec<RangeSum>, range: usize, more: RangeSum) {
-    if sums.is_empty() {
-        sums.resize(RANGES, NOTHING);
-    }
-    if let Some(sum) = sums.get_mut(range) {
-        *sum = plus(*sum, more);
-    }
-}
-
-fn at(sums: &[RangeSum], range: usize) -> RangeSum {
-    sums.get(range).copied().unwrap_or(NOTHING)
-}
-
-/// Joins neighbours until this many are left.
-fn joined(count: u32, sum_of: impl Fn(usize) -> RangeSum) -> Vec<RangeSum> {
-    let count = (count as usize).clamp(1, RANGES);
-    let each = RANGES / count;
-    let of = |first: usize| (first..first + each).fold(NOTHING, |sum, range| plus(sum, sum_of(range)));
-    (0..count).map(|range| of(range * each)).collect()
 }
 
 #[cfg(test)]
@@ -124,6 +104,10 @@ mod tests {
 
     fn version(digest: u64, expires_secs: u32) -> IndexedVersion {
         IndexedVersion { digest, seq: 1, expires_secs }
+    }
+
+    fn lasting(sums: &Sums) -> u64 {
+        sums.lasting().map(|(_, sum)| sum.versions).sum()
     }
 
     #[test]
@@ -142,7 +126,7 @@ mod tests {
             assert_eq!(sums.ranges(counted.len() as u32), counted);
         }
         assert_eq!(sums.total(), sums.ranges(1)[0]);
-        assert_eq!((sums.total().versions, sums.lasting(1)[0].versions), (500, 167));
+        assert_eq!((sums.total().versions, lasting(&sums)), (500, 167));
     }
 
     #[test]
@@ -156,7 +140,7 @@ mod tests {
         assert_eq!(after(u64::from(SLOT_SECS)), [(2, 1)]);
         assert_eq!(after(u64::MAX), []);
         assert_eq!(sums.slots.values().map(|sum| sum.versions).sum::<u64>(), 4, "two never expire as a whole");
-        assert_eq!(sums.lasting(1)[0].versions, 2);
+        assert_eq!(lasting(&sums), 2);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! list: its count u32, then for each sum that is not of nothing its number u32, versions u64, sum
 //! u64. All integers are little-endian.
 
+use super::by_range::ByRange;
 use super::mix::NOTHING;
 use super::plain::{RANGES, Sums};
 use super::run::StoreRun;
@@ -49,9 +50,9 @@ impl Saved {
         put_count(&mut bytes, self.classes.len());
         for (n, sums) in &self.classes {
             put_u32(&mut bytes, *n);
-            put_list(&mut bytes, (0..).zip(&sums.all));
-            put_list(&mut bytes, (0..).zip(&sums.expiring));
-            put_list(&mut bytes, sums.slots.iter().map(|(slot, sum)| (*slot, sum)));
+            put_list(&mut bytes, sums.all.iter());
+            put_list(&mut bytes, sums.expiring.iter());
+            put_list(&mut bytes, sums.slots.iter().map(|(slot, sum)| (*slot, *sum)));
         }
         let hash = xxh3_64(&bytes);
         put_u64(&mut bytes, hash);
@@ -96,8 +97,8 @@ fn put_count(bytes: &mut Vec<u8>, count: usize) {
     put_u32(bytes, u32::try_from(count).unwrap_or(u32::MAX));
 }
 
-fn put_list<'a>(bytes: &mut Vec<u8>, sums: impl Iterator<Item = (u32, &'a RangeSum)>) {
-    let filled: Vec<_> = sums.filter(|(_, sum)| **sum != NOTHING).collect();
+fn put_list(bytes: &mut Vec<u8>, sums: impl Iterator<Item = (u32, RangeSum)>) {
+    let filled: Vec<_> = sums.filter(|(_, sum)| *sum != NOTHING).collect();
     put_count(bytes, filled.len());
     for (number, sum) in filled {
         put_u32(bytes, number);
@@ -107,13 +108,11 @@ fn put_list<'a>(bytes: &mut Vec<u8>, sums: impl Iterator<Item = (u32, &'a RangeS
 }
 
 /// The sums by range. None if some number is no range.
-fn ranges(list: &BTreeMap<u32, RangeSum>) -> Option<Vec<RangeSum>> {
-    if list.is_empty() {
-        return Some(Vec::new());
-    }
-    let mut ranges = vec![NOTHING; RANGES];
+fn ranges(list: &BTreeMap<u32, RangeSum>) -> Option<ByRange> {
+    let mut ranges = ByRange::default();
     for (number, sum) in list {
-        *ranges.get_mut(*number as usize)? = *sum;
+        let number = Some(*number as usize).filter(|number| *number < RANGES)?;
+        ranges.add(number, *sum);
     }
     Some(ranges)
 }

@@ -1,8 +1,11 @@
 //! Sums that many threads add to, and those of the slots of expiry.
 
+use super::by_range::{BLOCK, ByRange};
 use super::mix::NOTHING;
+use super::plain::RANGES;
 use crate::replica::RangeSum;
 use parking_lot::RwLock;
+use std::array;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,31 +14,51 @@ const PAGE_SLOTS: u32 = 256;
 
 /// A row of sums. The two numbers of a sum do not change together: whoever reads makes sure that
 /// nobody adds.
-pub(super) struct AtomicSums(Box<[(AtomicU64, AtomicU64)]>);
+///
+/// It knows which of its blocks were ever added to. Whoever reads leaves out the others, so the
+/// sums of few versions are read at once.
+pub(super) struct AtomicSums {
+    sums: Box<[(AtomicU64, AtomicU64)]>,
+    /// Bit b stands for the sums from `b * BLOCK` on.
+    touched: AtomicU64,
+}
+
+/// The longest row: each block has one bit.
+const SUMS_MAX: usize = BLOCK * u64::BITS as usize;
+const _: () = assert!(RANGES <= SUMS_MAX && PAGE_SLOTS as usize <= SUMS_MAX);
 
 impl AtomicSums {
     /// This many sums of nothing.
     pub(super) fn new(count: usize) -> Self {
-        Self((0..count).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect())
+        let sums = (0..count).map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect();
+        Self { sums, touched: AtomicU64::new(0) }
     }
 
     /// Adds to a sum. Takes no lock.
     pub(super) fn add(&self, at: usize, more: RangeSum) {
-        let Some((versions, sum)) = self.0.get(at) else { return };
+        let Some((versions, sum)) = self.sums.get(at) else { return };
+        let bit = 1 << (at / BLOCK);
+        if self.touched.load(Ordering::Relaxed) & bit == 0 {
+            self.touched.fetch_or(bit, Ordering::Relaxed);
+        }
         if more.versions != 0 {
             versions.fetch_add(more.versions, Ordering::Relaxed);
         }
         sum.fetch_add(more.sum, Ordering::Relaxed);
     }
 
-    /// All sums; empty if all are of nothing.
-    pub(super) fn read(&self) -> Vec<RangeSum> {
-        let read = |(versions, sum): &(AtomicU64, AtomicU64)| RangeSum {
-            versions: versions.load(Ordering::Relaxed),
-            sum: sum.load(Ordering::Relaxed),
-        };
-        let sums: Vec<RangeSum> = self.0.iter().map(read).collect();
-        if sums.iter().all(|sum| *sum == NOTHING) { Vec::new() } else { sums }
+    /// All sums.
+    pub(super) fn read(&self) -> ByRange {
+        let touched = self.touched.load(Ordering::Relaxed);
+        let mut read = ByRange::default();
+        for (block, sums) in self.sums.chunks(BLOCK).enumerate().filter(|(block, _)| touched >> block & 1 == 1) {
+            let of = |(versions, sum): &(AtomicU64, AtomicU64)| RangeSum {
+                versions: versions.load(Ordering::Relaxed),
+                sum: sum.load(Ordering::Relaxed),
+            };
+            read.set_block(block, array::from_fn(|at| sums.get(at).map_or(NOTHING, of)));
+        }
+        read
     }
 }
 
@@ -60,9 +83,9 @@ impl Slots {
         let mut slots = BTreeMap::new();
         self.0.write().retain(|page, sums| {
             let sums = sums.read();
-            let filled = (page * PAGE_SLOTS..).zip(&sums).filter(|(_, sum)| **sum != NOTHING);
-            slots.extend(filled.map(|(slot, sum)| (slot, *sum)));
-            !sums.is_empty()
+            let before = slots.len();
+            slots.extend(sums.iter().map(|(at, sum)| (page * PAGE_SLOTS + at, sum)));
+            slots.len() > before
         });
         slots
     }

@@ -8,10 +8,11 @@
 use super::behind::RangeSet;
 use super::class_sums::{ClassSums, missing_slots};
 use super::partition_sums::PartitionSums;
-use super::plain::{RANGES, Sums};
+use super::plain::Sums;
 use crate::buckets::Snapshot as Buckets;
 use crate::routing::is_of_class;
 use ombak_storage::{Detail, IndexedVersion, Scope, Snapshot, StorageError};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The turn of the one walk over a class. If it is dropped before its walk has ended, what the walk
@@ -163,12 +164,9 @@ impl SumsWalk {
     /// may be.
     fn unexplained(&self) -> u32 {
         let (found, expected, walked) = (&self.found, &self.expected, &self.turn.walked);
-        let is_wrong = |range: &usize| {
-            let is_same = found.all_at(*range) == expected.all_at(*range)
-                && found.expiring_at(*range) == expected.expiring_at(*range);
-            !is_same && !walked.contains(*range)
-        };
-        let ranges = (0..RANGES).filter(is_wrong).count();
+        let differing = found.all.minus(&expected.all).chain(found.expiring.minus(&expected.expiring));
+        let is_wrong = |range: &u32| !walked.contains(*range as usize);
+        let ranges = differing.map(|(range, _)| range).filter(is_wrong).collect::<BTreeSet<_>>().len();
         let slots = if walked.count() > 0 { 0 } else { missing_slots(found, expected).len() };
         u32::try_from(ranges + slots).unwrap_or(u32::MAX)
     }

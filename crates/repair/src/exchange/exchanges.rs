@@ -10,11 +10,12 @@ use super::dropped::DroppedCopies;
 use super::figures::ExchangeCounts;
 use super::kept_sums::KeptSums;
 use super::other_ways::AskedKeys;
-use super::pairs::{Basis, is_pair, pairs, without_exchanges};
+use super::pairs::{Basis, busy, is_pair, pairs, without_exchanges};
 use super::schedule::Schedule;
 use super::sums::{Cut, NO_SLOTS, SumSource, first_slot_at};
 use super::sums_schedule::SumsSchedule;
 use super::visits::Visits;
+use super::waiting::Obstacles;
 use crate::throttle::Throttle;
 use ombak_kv::ClassId;
 use ombak_kv::repair_host::{PeerStore, RepairHost};
@@ -23,7 +24,7 @@ use ombak_runtime::RuntimeExt;
 use ombak_storage::Backend;
 use ombak_types::{Error, NodeId, StoreFailure};
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,8 +51,11 @@ pub(crate) struct Exchanges {
     pub(super) visits: Visits,
     pub(super) counts: Arc<ExchangeCounts>,
     pub(super) throttle: Throttle,
-    /// The classes that this node works on as the one that asks, pauses included.
-    pub(super) working_on: Mutex<BTreeSet<ClassId>>,
+    /// The classes that this node works on as the one that asks, pauses included, and the node that
+    /// it asks.
+    pub(super) working_on: Mutex<BTreeMap<ClassId, NodeId>>,
+    /// Why exchanges have not ended in full.
+    pub(super) obstacles: Obstacles,
     /// With whom stores in doubt were compared.
     pub(super) doubt_rounds: DoubtRounds,
     is_all_due: AtomicBool,
@@ -80,6 +84,7 @@ impl Exchanges {
             counts: Arc::default(),
             throttle: Throttle::new(host.runtime().clone(), config.bytes_per_second),
             working_on: Mutex::default(),
+            obstacles: Obstacles::default(),
             doubt_rounds: DoubtRounds::default(),
             is_all_due: AtomicBool::new(false),
         }
@@ -123,6 +128,7 @@ impl Exchanges {
         let is_needed = |class, node| is_pair(&placement, here, class, node) && !host.peers().was_removed(node);
         self.ways_back.retain(|(class, node)| is_needed(class, node));
         self.counts.retain(|(class, node)| is_needed(class, node));
+        self.obstacles.retain(|(class, node)| is_needed(class, node));
         host.transfers().told.retain(|node| !host.peers().was_removed(node));
         host.transfers().marks.retain(is_needed)
     }
@@ -160,6 +166,22 @@ impl Exchanges {
 pub(super) fn is_lost(host: &dyn RepairHost, class: ClassId, seq: u64) -> Result<bool, Error> {
     let partition = host.partitions().find(class.partition)?;
     Ok(lacks(&**partition.store(), seq))
+}
+
+/// What counts of a seq of this node's store up to which another node has noted everything: nothing
+/// if the store was set back to before it, and this node knows that. The other node keeps such a
+/// mark until the next one takes its place. Fails if this node does not know it yet: the next
+/// handshake finds it out.
+pub(super) fn counted_seq(host: &dyn RepairHost, class: ClassId, known_seq: u64) -> Result<u64, Error> {
+    let partition = host.partitions().find(class.partition)?;
+    let store = partition.store();
+    if known_seq <= store.last_seq() && !store.openings().is_lost_for_told(known_seq) {
+        return Ok(known_seq);
+    }
+    if host.transfers().knows_set_back(host.node_id(), &partition, known_seq) {
+        return Ok(0);
+    }
+    Err(busy("this node's store does not have what it has told"))
 }
 
 /// Whether a store has not got as far as a seq that it has issued, or has lost it in this run or an

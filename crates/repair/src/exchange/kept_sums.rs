@@ -26,12 +26,18 @@ impl SumSource for KeptSums {
             return Ok(None);
         }
         let mut sums = Sums::default();
-        (0..).zip(kept.sums.lasting(KEY_RANGES as u32)).for_each(|(range, sum)| sums.add(range, sum.sum));
+        kept.sums.lasting().for_each(|(range, sum)| sums.add(range, sum.sum));
         kept.sums.slots_from(first_slot).for_each(|(slot, sum)| sums.add(range_of_slot(slot), sum.sum));
         doubt_unreadable(host, &partition, class, &mut sums);
         let through = sync(&partition)?;
         Ok(Some(Cut { seq: kept.seq, through, sums }))
     }
+}
+
+/// Whether the sums of a class were compared with the store: until then a record that vanished
+/// while the node was down would look like a removal.
+pub(super) fn has_checked_sums(host: &dyn RepairHost, class: ClassId) -> bool {
+    host.partitions().get(class.partition).is_some_and(|found| found.has_checked_sums(class.n))
 }
 
 fn doubt_unreadable(host: &dyn RepairHost, partition: &Partition, class: ClassId, sums: &mut Sums) {

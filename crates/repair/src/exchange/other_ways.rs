@@ -8,7 +8,7 @@ use super::client::{
 };
 use super::dropped::{DroppedCopies, DroppedCopy};
 use super::drops::drop_copies;
-use super::exchanges::Exchanges;
+use super::exchanges::{Exchanges, counted_seq};
 use super::lists::Item;
 use super::machine::marked_seq;
 use super::pairs::{Pair, witnesses};
@@ -202,7 +202,8 @@ impl Exchanges {
             return Err(StoreFailure::internal("another node has answered for another number of keys").into());
         }
         let own = mark.map_or(0, |mark| marked_seq(&mark, standing));
-        Ok((standing.is_full.then_some(own.max(known_seq)), held))
+        let known = counted_seq(&**host, class, known_seq)?;
+        Ok((standing.is_full.then_some(own.max(known)), held))
     }
 
     /// Drops foreign copies that had been handed back before, or that were removed everywhere, each

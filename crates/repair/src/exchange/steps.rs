@@ -11,7 +11,7 @@ use super::client::{
     RootAnswer, RootQuestion, Standing,
 };
 use super::drops::{InPlace, ToDrop, drop_all, fetch};
-use super::exchanges::{Exchanges, not_saved};
+use super::exchanges::{Exchanges, counted_seq, not_saved};
 use super::lists::Item;
 use super::machine::{Action, Begin, Ended, Event, Exchange, Tally, marked_seq};
 use super::other_ways::read_items;
@@ -220,7 +220,8 @@ impl Run {
                 let root = RootQuestion { store_id: self.store_id, seq, sum, marked_seq };
                 match self.ask(ExchangePart::Root(root)).await? {
                     ExchangeAnswer::Root(answer) => {
-                        self.check_told(host, answer.known_seq)?;
+                        let known_seq = counted_seq(&**host, self.class, answer.known_seq)?;
+                        let answer = RootAnswer { known_seq, ..answer };
                         self.note_told(host, self.node, answer.standing);
                         self.forget_void_mark(host, answer.standing);
                         Event::Root(answer)
@@ -295,17 +296,6 @@ impl Run {
         self.check(host)
     }
 
-    /// Ends the exchange if another node knows a seq of this node's store that this node does not
-    /// have: the store was set back. The next handshake finds that out, too.
-    fn check_told(&self, host: &Host, told_seq: u64) -> Result<(), Error> {
-        let partition = host.partitions().find(self.class.partition)?;
-        let store = partition.store();
-        if told_seq > store.last_seq() || store.openings().is_lost_for_told(told_seq) {
-            return Err(busy("this node's store does not have what it has told"));
-        }
-        Ok(())
-    }
-
     /// Asks the other node.
     async fn ask(&mut self, part: ExchangePart) -> Result<ExchangeAnswer, Error> {
         let client = self.client.clone();
@@ -319,7 +309,7 @@ impl Run {
         self.bytes += bytes;
         let (class, home_version, first_slot) = (self.class, self.home_version, self.first_slot);
         let question = ExchangeQuestion { class, home_version, class_print: self.class_print, first_slot, part };
-        let answer = self.work.in_time(client.ask(question)).await?;
+        let answer = self.work.in_time(client.ask(question)).await.map_err(refused)?;
         self.bytes += answer.bytes();
         Ok(answer)
     }
@@ -445,8 +435,7 @@ impl Run {
                 if answered.len() != asked {
                     return Err(other_answer());
                 }
-                self.check_told(host, known_seq)?;
-                standings.push((standing, known_seq));
+                standings.push((standing, counted_seq(&**host, self.class, known_seq)?));
                 numbers.into_iter().zip(answered).for_each(|(number, answered)| held[number] = answered);
             }
         }
@@ -625,6 +614,16 @@ async fn own_store(exchanges: &Arc<Exchanges>, host: &Host, class: ClassId) -> R
 /// this node's mark for it says, if it holds, or what that node knows.
 fn covered(mark: Option<Towards>, (standing, known_seq): (Standing, u64)) -> u64 {
     mark.map_or(0, |mark| marked_seq(&mark, standing)).max(known_seq)
+}
+
+/// Says of a refusal that it is one of the other node.
+fn refused(why: Error) -> Error {
+    match why {
+        Error::Storage(StoreFailure { kind, text }) => {
+            StoreFailure::new(kind, format!("the other node refuses: {text}")).into()
+        }
+        other => other,
+    }
 }
 
 fn lost() -> Error {

@@ -40,7 +40,11 @@ const _: () = assert!(GROUPS == GroupSet::BITS as usize);
 
 /// The sums of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sums(Box<[u64]>);
+pub(crate) struct Sums {
+    by_range: Box<[u64]>,
+    /// The sum of all of them.
+    root: u64,
+}
 
 /// The sums of a class at a seq of its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,36 +101,37 @@ pub(crate) fn trimmed(mut sums: Vec<u64>) -> Vec<u64> {
 
 impl Default for Sums {
     fn default() -> Self {
-        Self(vec![0; RANGES].into())
+        Self { by_range: vec![0; RANGES].into(), root: 0 }
     }
 }
 
 impl Sums {
     /// Sums of nothing that take no memory, and to which nothing can be added.
     pub(crate) fn none() -> Self {
-        Self(Box::default())
+        Self { by_range: Box::default(), root: 0 }
     }
 
     /// Adds a version to a range.
     pub(crate) fn add(&mut self, range: u32, mix: u64) {
-        if let Some(sum) = self.0.get_mut(range as usize) {
+        if let Some(sum) = self.by_range.get_mut(range as usize) {
             *sum = sum.wrapping_add(mix);
+            self.root = self.root.wrapping_add(mix);
         }
     }
 
     /// The sum of the class.
-    pub(crate) fn root(&self) -> u64 {
-        sum_of(&self.0)
+    pub(crate) const fn root(&self) -> u64 {
+        self.root
     }
 
     /// The sums of all groups.
     pub(crate) fn groups(&self) -> Vec<u64> {
-        self.0.chunks(RANGES_IN_GROUP).map(sum_of).collect()
+        self.by_range.chunks(RANGES_IN_GROUP).map(sum_of).collect()
     }
 
     /// The sums of some ranges.
     pub(crate) fn of(&self, ranges: &[u32]) -> Vec<u64> {
-        ranges.iter().map(|range| self.0.get(*range as usize).copied().unwrap_or_default()).collect()
+        ranges.iter().map(|range| self.by_range.get(*range as usize).copied().unwrap_or_default()).collect()
     }
 
     /// The sums of the ranges of some groups.

@@ -118,6 +118,31 @@ async fn a_set_back_store_is_accounted_for_once() {
     }
 }
 
+/// A node whose store was set back does not know it before it hears from others. What it stores
+/// until then, and over a restart, cannot be a restored copy.
+#[tokio::test]
+async fn what_came_after_a_store_was_set_back_is_not_in_doubt() {
+    let cluster = reaping();
+    cluster.put(0, &bucket(), "k", "old", w(3)).await.unwrap();
+    cluster.wait_until_saved(2).await;
+    cluster.wait_until_settled().await;
+    let disk = cluster.snapshot(2);
+    delete_and_reap(&cluster, "k").await;
+    cluster.stop(2, Loss::Nothing).await;
+    cluster.set_disk(2, &disk);
+    cluster.start(2);
+    cluster.put(2, &bucket(), "k", "new", w(1)).await.unwrap();
+    cluster.wait_until_saved(2).await;
+    cluster.stop(2, Loss::Nothing).await;
+    cluster.start(2);
+    let home = cluster.home_of(&bucket(), "k");
+    assert!(hears(&cluster, 2, 0).contains_key(&home), "its store has lost the seq that node 0 was told");
+    let (kv, new) = (cluster.kv(2), cluster.stored_seq(2, &bucket(), "k").unwrap());
+    let host = kv.repair_host();
+    let doubt = host.transfers().doubt.up_to(home);
+    assert!(0 < doubt && doubt < new, "up to {doubt}; the new copy has seq {new}");
+}
+
 #[tokio::test]
 async fn a_restart_and_a_lost_tail_give_no_alarm() {
     let cluster = reaping();

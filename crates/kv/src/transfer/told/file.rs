@@ -73,14 +73,12 @@ impl ToldFile {
         Ok(told)
     }
 
-    /// Makes `news` durable. `all` returns all told seqs, with the news. Blocks.
-    pub(super) fn append(&mut self, news: &Told, all: impl FnOnce() -> Told) -> io::Result<()> {
+    /// Makes `news` durable. `count` is the number of all told seqs, with the news. `all` returns
+    /// them if the file is to be replaced. Blocks.
+    pub(super) fn append(&mut self, news: &Told, count: usize, all: impl FnOnce() -> Told) -> io::Result<()> {
         let Some((file, entries)) = self.open.take() else { return self.replace(&all()) };
-        if entries > OUTDATED_MIN {
-            let all = all();
-            if entries > 2 * all.len() as u64 + OUTDATED_MIN {
-                return self.replace(&all);
-            }
+        if entries > 2 * count as u64 + OUTDATED_MIN {
+            return self.replace(&all());
         }
         let bytes: Vec<u8> = news.iter().flat_map(encode).collect();
         file.write_at(&bytes, MAGIC.len() as u64 + entries * ENTRY_BYTES as u64)?;

@@ -15,6 +15,17 @@ use ombak_storage::Openings;
 #[derive(Debug, Default)]
 pub(crate) struct OwnStores(Box<[Option<OwnStore>]>);
 
+/// That a store has lost a seq that it has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LostTold {
+    /// What is noted of it: one more than the end of the opening that has lost the seq, or 0 if no
+    /// opening knows of it. Then a run has issued it of which the store knows nothing any more.
+    pub(super) note: u64,
+    /// What the store held up to this seq was there when it was set back: the base of that opening.
+    /// What came later was stored by this node since.
+    pub(super) restored_to: u64,
+}
+
 #[derive(Debug)]
 struct OwnStore {
     store_id: u64,
@@ -33,15 +44,17 @@ impl OwnStores {
         Self((0..ring_size).map(own).collect())
     }
 
-    /// What is noted of a loss, if the store has lost a seq that it has told: one more than the end
-    /// of the opening that has lost it, or 0 if no opening knows of it. Then a run has issued the
-    /// seq of which the store knows nothing any more.
-    pub(super) fn note_of_loss(&self, partition: &Partition, told: ToldSeq) -> Option<u64> {
+    /// What is known of a loss, if the store has lost a seq that it has told.
+    pub(super) fn loss_of(&self, partition: &Partition, told: ToldSeq) -> Option<LostTold> {
         let own = self.0.get(partition.number() as usize)?.as_ref()?;
         if own.store_id != told.store_id {
             return None;
         }
-        own.end_before(told.seq).map(|end| end + 1).or_else(|| lacks_newest(partition, own, told).then_some(0))
+        let of_opening = own.opening_that_lost(told.seq);
+        of_opening.or_else(|| {
+            let restored_to = partition.store().first_seq().saturating_sub(1);
+            lacks_newest(partition, own, told).then_some(LostTold { note: 0, restored_to })
+        })
     }
 }
 
@@ -54,14 +67,15 @@ impl OwnStore {
         has_id.then(|| Self { store_id: identity.store_id, last_seq: store.last_seq(), openings: store.openings() })
     }
 
-    /// The end of the opening that has lost a seq. Before the first append of a run, such a seq is
-    /// also above the last one of the store.
-    fn end_before(&self, seq: u64) -> Option<u64> {
+    /// The newest opening that has lost a seq. Before the first append of a run, such a seq is also
+    /// above the last one of the store.
+    fn opening_that_lost(&self, seq: u64) -> Option<LostTold> {
         if !self.openings.is_lost_for_told(seq) {
             return None;
         }
         let has_lost = |(end, base): &(u64, u64)| *end < seq && seq < *base;
-        self.openings.pairs().into_iter().find(has_lost).map(|(end, _)| end)
+        let (end, base) = self.openings.pairs().into_iter().rfind(has_lost)?;
+        Some(LostTold { note: end + 1, restored_to: base })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::replica::ToldSeq;
 use ombak_storage::fs::FileSystem;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +24,9 @@ pub struct ToldSeqs {
     /// Locked while told seqs are made durable. It is locked before `state`.
     file: Mutex<ToldFile>,
     is_used: AtomicBool,
-    /// The partitions of this node whose stores were found to be set back in this run.
-    set_back: Mutex<BTreeSet<u32>>,
+    /// The partitions of this node whose stores were found to be set back in this run, each with
+    /// the highest seq up to which its copies are restored.
+    set_back: Mutex<BTreeMap<u32, u64>>,
 }
 
 #[derive(Default)]
@@ -60,15 +61,28 @@ impl ToldSeqs {
 
     /// Notes what a node has told of its store. Of one store the highest seq stays.
     pub fn note(&self, node: NodeId, partition: u32, store_id: u64, seq: u64) {
+        self.note_where(node, partition, ToldSeq { store_id, seq }, |_| true);
+    }
+
+    /// Notes what a third node knows of a node's store. It may know an earlier store than this
+    /// node. So it takes no other store's place.
+    pub fn note_of_third(&self, node: NodeId, partition: u32, told: ToldSeq) {
+        self.note_where(node, partition, told, |before| before.store_id == told.store_id);
+    }
+
+    /// `may_replace` says which earlier notes this one may replace.
+    fn note_where(&self, node: NodeId, partition: u32, told: ToldSeq, may_replace: impl Fn(ToldSeq) -> bool) {
+        let ToldSeq { store_id, seq } = told;
         if store_id == 0 || seq == 0 || !self.is_used.load(Ordering::SeqCst) {
             return;
         }
         let mut state = self.state.lock();
         let place = (node, partition);
         let before = state.told.get(&place).copied();
-        let is_old = before.is_some_and(|before| before.store_id == store_id && before.seq >= seq);
+        let is_as_new = |before: ToldSeq| before.store_id == store_id && before.seq >= seq;
+        let is_old = before.is_some_and(|before| is_as_new(before) || !may_replace(before));
         if !is_old && (before.is_some() || state.told.len() < TOLD_MAX) {
-            state.told.insert(place, ToldSeq { store_id, seq });
+            state.told.insert(place, told);
             state.unsaved.insert(place);
         }
     }
@@ -106,21 +120,33 @@ impl ToldSeqs {
         if unsaved.is_empty() {
             return Ok(());
         }
-        let news: Told = {
+        let (news, count): (Told, usize) = {
             let state = self.state.lock();
-            unsaved.iter().filter_map(|place| Some((*place, *state.told.get(place)?))).collect()
+            let news = unsaved.iter().filter_map(|place| Some((*place, *state.told.get(place)?)));
+            (news.collect(), state.told.len())
         };
-        let saved = file.append(&news, || self.state.lock().told.clone());
+        let saved = file.append(&news, count, || self.state.lock().told.clone());
         if saved.is_err() {
             self.state.lock().unsaved.extend(unsaved);
         }
         saved
     }
 
-    /// Notes that the store of a partition of this node was set back. Returns false if that is
-    /// known in this run: the base of the store is the same then.
-    pub(super) fn begin_set_back(&self, partition: u32) -> bool {
-        self.set_back.lock().insert(partition)
+    /// Notes that the store of a partition of this node was set back, so that its copies up to a
+    /// seq are restored. Returns false if that is known in this run for this seq or a higher one.
+    pub(super) fn begin_set_back(&self, partition: u32, restored_to: u64) -> bool {
+        let mut set_back = self.set_back.lock();
+        let is_known = set_back.get(&partition).is_some_and(|known| *known >= restored_to);
+        if !is_known {
+            set_back.insert(partition, restored_to);
+        }
+        !is_known
+    }
+
+    /// Whether the store of a partition of this node was found in this run to be set back, so that
+    /// its copies up to this seq or a higher one are restored.
+    pub(super) fn is_set_back(&self, partition: u32, restored_to: u64) -> bool {
+        self.set_back.lock().get(&partition).is_some_and(|known| *known >= restored_to)
     }
 
     /// Forgets the nodes that are not wanted any more: they were removed from the cluster. What the

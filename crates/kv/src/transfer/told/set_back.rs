@@ -2,7 +2,8 @@
 //! (docs/design/anti-entropy.md §3).
 //!
 //! A store that was set back holds versions that may have been removed everywhere since. It counts
-//! as restored: its classes are filling, and what it held at its start is set aside and in doubt.
+//! as restored: its classes are filling, what it held at its start is set aside, and what it held
+//! when it was set back is in doubt.
 //! That holds in memory before the peer that knows more gets or sends any request. It is made
 //! durable later: until then the next start finds it again, because the seq stays lost.
 //!
@@ -12,7 +13,7 @@
 //! What was accounted for is noted as a told seq of this node itself: one more than the *end* of
 //! the opening that has lost the seq. What the same opening has lost is no news at later starts.
 
-use crate::partition::PartitionTable;
+use crate::partition::{Partition, PartitionTable};
 use crate::replica::ToldSeq;
 use crate::transfer::{FillReason, Transfers};
 use ombak_types::NodeId;
@@ -36,8 +37,10 @@ impl Transfers {
         let mut found = SetBack::new();
         for (number, told) in told {
             let Some(partition) = partitions.get(*number) else { continue };
-            let Some(note) = self.own_stores.note_of_loss(&partition, *told) else { continue };
-            if self.has_accounted((here, *number), *told, note) || !self.told.begin_set_back(*number) {
+            let Some(lost) = self.own_stores.loss_of(&partition, *told) else { continue };
+            if self.has_accounted((here, *number), *told, lost.note)
+                || !self.told.begin_set_back(*number, lost.restored_to)
+            {
                 continue;
             }
             error!(
@@ -46,10 +49,21 @@ impl Transfers {
                  Its copies count as restored from a backup: they are compared with the other replicas"
             );
             self.set_aside.what_was_there_at_the_start(&partition);
-            self.note_loss(*number, FillReason::Restored, partition.store().first_seq().saturating_sub(1));
-            found.insert(*number, note);
+            self.note_loss(*number, FillReason::Restored, lost.restored_to);
+            found.insert(*number, lost.note);
         }
         found
+    }
+
+    /// Whether it is known, from this run or an earlier one, that the store of a partition was set
+    /// back to before a seq that it has told. Then that seq is no news: what the store held at its
+    /// start counts as restored, or was compared with the other replicas since.
+    pub fn knows_set_back(&self, here: NodeId, partition: &Partition, seq: u64) -> bool {
+        let (number, store_id) = (partition.number(), partition.store().identity().store_id);
+        let told = ToldSeq { store_id, seq };
+        self.own_stores.loss_of(partition, told).is_some_and(|lost| {
+            self.told.is_set_back(number, lost.restored_to) || self.has_accounted((here, number), told, lost.note)
+        })
     }
 
     /// Whether a loss was accounted for by an earlier run. Whoever accounts for one opening

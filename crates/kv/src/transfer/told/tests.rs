@@ -33,6 +33,19 @@ fn of_one_store_the_highest_seq_stays_and_another_store_takes_its_place() {
 }
 
 #[test]
+fn what_a_third_node_knows_takes_no_other_stores_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = open(dir.path());
+    told.note_of_third(NODE, 3, ToldSeq { store_id: 5, seq: 10 });
+    told.note_of_third(NODE, 3, ToldSeq { store_id: 5, seq: 11 });
+    assert_eq!(told.of(NODE, 3), Some((5, 11)));
+    told.note_of_third(NODE, 3, ToldSeq { store_id: 4, seq: 20 });
+    assert_eq!(told.of(NODE, 3), Some((5, 11)), "it may be about an earlier store");
+    told.note(NODE, 3, 6, 1);
+    assert_eq!(told.of(NODE, 3), Some((6, 1)));
+}
+
+#[test]
 fn what_was_saved_outlives_the_process_and_the_rest_does_not() {
     let dir = tempfile::tempdir().unwrap();
     let told = open(dir.path());

@@ -742,11 +742,19 @@ impl Cluster {
 
     /// The digest of the version that a node's own store has.
     pub fn stored(&self, node: usize, bucket: &Bucket, key: &str) -> Option<u64> {
+        self.head(node, bucket, key).map(|found| found.digest)
+    }
+
+    /// The sequence number of what a node's own store has of a key.
+    pub fn stored_seq(&self, node: usize, bucket: &Bucket, key: &str) -> Option<u64> {
+        self.head(node, bucket, key).map(|found| found.seq)
+    }
+
+    fn head(&self, node: usize, bucket: &Bucket, key: &str) -> Option<Stored> {
         let mut storage_key = Vec::new();
         encode_storage_key(bucket, key.as_bytes(), &mut storage_key);
         let kv = self.kv(node);
-        let found = kv.stores().find_map(|(_, store)| store.head(&storage_key, ReadMode::Blocking).unwrap());
-        found.map(|found| found.digest)
+        kv.stores().find_map(|(_, store)| store.head(&storage_key, ReadMode::Blocking).unwrap())
     }
 
     /// What a node's own store has of a key, for people.
