@@ -47,10 +47,9 @@ SCENARIOS = {
     versions: ["verify_basic_upgrade", "loaded_upgrade", "kv_vnode_requests_upgrade_downgrade", "rolling_capabilities", "verify_capabilities",
                "verify_handoff_mixed", "verify_2i_mixed_cluster", "location_upgrade", "verify_crdt_capability"],
     repairing: ["partition_repair"],
-    # Exchanges are on trial. "verify_aae", "verify_tictac_aae" and "verify_tictacaae_nodedown"
-    # fail with them (docs/progress.md).
-    exchanging: ["verify_tictacaae_rebuildcrash", "verify_corruption_filtering", "verify_2i_aae", "index_is_scrubbed", "kv679_dataloss",
-                 "kv679_tombstone", "kv679_tombstone2"],
+    exchanging: ["verify_aae", "verify_tictac_aae", "verify_tictacaae_nodedown", "verify_tictacaae_rebuildcrash",
+                 "verify_corruption_filtering", "verify_2i_aae", "index_is_scrubbed", "kv679_dataloss", "kv679_tombstone",
+                 "kv679_tombstone2"],
     scripts: ["mapred_javascript", "registered_functions"],
     pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking", "pipe_client_leaves"],
     returning: ["returning_copy", "returning_older_copy", "returning_under_its_name",

@@ -1,5 +1,7 @@
-//! What a message takes in memory: at most 12 times what its client sent. The worst shape of each
-//! kind of message is sent to a real node, whose memory the operating system counts.
+//! What a message takes in memory: at most 20 times what its client sent. The worst shape of each
+//! kind of message is sent to a real node, whose memory the operating system counts. Each message
+//! has a node that has just started: what earlier ones have left with the allocator could hide what
+//! one takes, or lie in pieces that it cannot use.
 //!
 //! This is a test program of its own: it measures memory, and what others do beside it would show.
 
@@ -17,8 +19,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use support::{DEADLINE, Home, Node, ask};
 
-/// How much memory a message may take, in multiples of its length.
-const GROWTH_MAX: usize = 12;
+/// How much memory a message may take, in multiples of its length: 10 for what is decoded. The rest
+/// is the message, the buffers in which it was received, lists that are copied while they grow, and
+/// a first attempt to decode it, whose memory may stay with the allocator.
+const GROWTH_MAX: usize = 20;
 /// What a node takes beside messages while it answers: buffers of the threads that are used for the
 /// first time, and memory that the allocator keeps in pieces of 4 MiB.
 const FIXED_BYTES: usize = 6 << 20;
@@ -149,7 +153,7 @@ fn bodies() -> Vec<(&'static str, &'static str, String)> {
 }
 
 #[test]
-fn a_message_takes_at_most_twelve_times_what_was_sent() {
+fn a_message_takes_at_most_twenty_times_what_was_sent() {
     let home = Home::new("storage_backend = memory");
     let node = home.start();
     for (name, kind) in [("sets", "set"), ("maps", "map")] {
@@ -157,13 +161,17 @@ fn a_message_takes_at_most_twelve_times_what_was_sent() {
         home.run(&["admin", "bucket-type", "create", name, &props]).ok();
         home.run(&["admin", "bucket-type", "activate", name]).ok();
     }
+    node.stop();
     let mut grown = Vec::new();
     for (what, code, body) in messages() {
+        let node = home.start();
         grown.push((what.to_owned(), body.len(), growth(&node, || send(&node, code, &body))));
+        node.stop();
     }
     for (method, path, body) in bodies() {
-        let mut answer = String::new();
+        let (node, mut answer) = (home.start(), String::new());
         let bytes = growth(&node, || answer = ask(&node, method, path, JSON, &body));
+        node.stop();
         let shown: String = body.chars().take(60).collect();
         grown.push((format!("{path} {shown}: {}", answer.lines().next().unwrap_or_default()), body.len(), bytes));
     }
