@@ -70,6 +70,20 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.map_err(|panic| AdminError::Failed(panic.to_string()))?.map_err(|e| AdminError::Failed(e.to_string()))
 }
 
+/// A version in an answer: where its key is, and the members of the object `more`.
+pub(super) fn version_json((bucket, key, partition): (&Bucket, &[u8], u32), more: Value) -> Value {
+    let mut version = json!({
+        "bucket_type": name(&bucket.bucket_type),
+        "bucket": name(&bucket.name),
+        "key": name(key),
+        "partition": partition,
+    });
+    if let (Value::Object(version), Value::Object(more)) = (&mut version, more) {
+        version.extend(more);
+    }
+    version
+}
+
 /// A name in an answer: text, or bytes that are no text.
 pub(super) fn name(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {

@@ -1,7 +1,7 @@
 //! The resource about keys that only a restored store of this node has, and about the copies that
 //! exchanges have dropped.
 
-use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, name};
+use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, version_json};
 use super::path::AdminPath;
 use super::{AdminContext, AdminError};
 use crate::http::Part::Word;
@@ -57,15 +57,12 @@ async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
 
 fn report_json(report: &SetAsideReport) -> Value {
     let key = |version: &SetAsideVersion| {
-        json!({
-            "bucket_type": name(&version.bucket.bucket_type),
-            "bucket": name(&version.bucket.name),
-            "key": name(&version.key),
-            "partition": version.partition,
+        let more = json!({
             "bytes": version.bytes,
             "last_modified_secs": version.last_modified.map(|at| at.secs()),
             "compared": version.is_compared,
-        })
+        });
+        version_json((&version.bucket, &version.key, version.partition), more)
     };
     json!({
         "keys": report.versions.iter().map(key).collect::<Vec<_>>(),
@@ -76,16 +73,13 @@ fn report_json(report: &SetAsideReport) -> Value {
 
 fn dropped_json(report: &DroppedReport) -> Value {
     let copy = |version: &DroppedVersion| {
-        json!({
-            "bucket_type": name(&version.bucket.bucket_type),
-            "bucket": name(&version.bucket.name),
-            "key": name(&version.key),
-            "partition": version.partition,
+        let more = json!({
             "bytes": version.bytes,
             "dropped_secs": version.dropped_at.secs(),
             "tombstone": version.is_tombstone,
             "held": version.is_held,
-        })
+        });
+        version_json((&version.bucket, &version.key, version.partition), more)
     };
     json!({ "copies": report.versions.iter().map(copy).collect::<Vec<_>>(), "more": report.more })
 }

@@ -1,6 +1,6 @@
 //! The resource about keys that this node cannot read and that nothing has replaced.
 
-use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, name};
+use super::key_decision::{DECIDE_KEYS, SHOW_KEYS, blocking, decision, version_json};
 use super::path::AdminPath;
 use super::{AdminContext, AdminError};
 use crate::http::Part::Word;
@@ -40,14 +40,11 @@ async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
 
 fn report_json(report: &UnreadableReport) -> Value {
     let key = |version: &UnreadableVersion| {
-        json!({
-            "bucket_type": name(&version.bucket.bucket_type),
-            "bucket": name(&version.bucket.name),
-            "key": name(&version.key),
-            "partition": version.partition,
+        let more = json!({
             "hint": version.is_hint,
             "failed_repairs": version.failures,
-        })
+        });
+        version_json((&version.bucket, &version.key, version.partition), more)
     };
     json!({ "keys": report.versions.iter().map(key).collect::<Vec<_>>(), "more": report.more })
 }
