@@ -157,6 +157,10 @@ impl Engine {
         }
         locked.load_for(&incoming.clock, false)?;
         if incoming.brings_timeless_tombstone(locked.local()) {
+            if access == Access::Inline {
+                // A second try would be refused by the fence that the first one raised.
+                return Err(Failure::WouldBlock);
+            }
             // A round took the time of this tombstone elsewhere, and this node missed the order. A
             // value that was read before that is older than the deletion, and would be shown
             // (docs/design/replication.md §6, history 13).

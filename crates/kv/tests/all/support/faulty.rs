@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 pub struct Faults {
     pub nothing_cached: AtomicBool,
+    /// Values are on the disk alone, and heads are in memory.
+    pub no_value_cached: AtomicBool,
     pub reads_fail: AtomicBool,
     /// The disk does not give back what cannot be read. Otherwise it is damaged.
     pub are_media_errors: AtomicBool,
@@ -137,7 +139,10 @@ impl FaultyStore {
         Ok(())
     }
 
-    fn check_values(&self) -> Result<(), StorageError> {
+    fn check_values(&self, mode: ReadMode) -> Result<(), StorageError> {
+        if self.faults.no_value_cached.load(Ordering::SeqCst) && mode == ReadMode::Cached {
+            return Err(StorageError::WouldBlock);
+        }
         if !self.faults.values_fail.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -148,7 +153,7 @@ impl FaultyStore {
 impl Backend for FaultyStore {
     fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
         self.check_read(mode)?;
-        self.check_values()?;
+        self.check_values(mode)?;
         self.inner.get(key, mode)
     }
 
@@ -159,7 +164,7 @@ impl Backend for FaultyStore {
 
     fn get_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
         self.check_read(mode)?;
-        self.check_values()?;
+        self.check_values(mode)?;
         self.inner.get_with_expired(key, mode)
     }
 

@@ -199,6 +199,36 @@ async fn a_copy_without_its_time_raises_the_fence_that_its_receiver_missed() {
     }
 }
 
+/// A primary that missed that order gets the tombstone that it has, without its time. It has to read
+/// its value from the disk for that, which the first try of a copy may not do. The fence that is
+/// raised must not refuse the second try, or the primaries never agree.
+#[tokio::test]
+async fn a_copy_takes_the_time_of_the_tombstone_that_its_receiver_has() {
+    let cluster = Cluster::configured(3, without_siblings);
+    cluster.put(0, "k", "v", PutOptions { w: count(3), ..PutOptions::default() }).await.unwrap();
+    let replica = cluster.nodes[1].local_replica();
+    let mut clock = cluster.clock(0, "k").await;
+    let mut tombstone = Sibling::tombstone();
+    tombstone.meta.dot = Some(clock.increment(&Actor::new(b"deleter"), UnixMicros(7_000_000)));
+    tombstone.meta.last_modified = Some(UnixMicros(7_000_000));
+    let timed = Object { clock, siblings: vec![tombstone] };
+    let mut timeless = timed.clone();
+    timeless.take_times_of_tombstones();
+    cluster.faults[1].set(&cluster.faults[1].no_value_cached, true);
+    let sent = cluster.copy_of(0, "k", cluster.nodes[1].counter());
+    let mut stored = Vec::new();
+    for form in [timed, timeless] {
+        let mut head = Vec::new();
+        ombak_types::stored_object::encode_head(&form, &mut head);
+        let noted = Some(cluster.nodes[1].counter());
+        let copy = ReplicaStore { head: head.into(), body: Bytes::new(), noted, ..sent.clone() };
+        let said = replica.store(copy).await.unwrap();
+        assert!(matches!(said.outcome, StoreOutcome::Stored { .. }), "{:?}", said.outcome);
+        stored.push(cluster.stored(1, "k"));
+    }
+    assert_ne!(stored[0], stored[1], "the tombstone kept its time");
+}
+
 fn without_siblings(config: &mut ombak_kv::KvConfig) {
     config.default_props.insert("allow_mult".into(), false.into());
 }
