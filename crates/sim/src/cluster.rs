@@ -204,6 +204,9 @@ pub struct Cluster {
     pub(crate) ring_size: u32,
     /// Whether members have the times of the program in place of those of runs.
     pub(crate) has_default_times: bool,
+    /// Whether the file systems of stores cannot tell what is in memory, as that of tmpfs, so that no
+    /// read of a file is allowed on a network thread.
+    pub(crate) is_nothing_cached: bool,
     /// Values of data types of up to this many bytes are written as a whole. `None`: there are no
     /// bucket types with data types.
     pub(crate) whole_bytes_max: Option<usize>,
@@ -260,6 +263,7 @@ impl Cluster {
             obstacles: Vec::new(),
             ring_size: RING_SIZE,
             has_default_times: false,
+            is_nothing_cached: false,
             whole_bytes_max: None,
             ring: None,
             random,
@@ -384,8 +388,9 @@ impl Cluster {
         let kinds = self.whole_bytes_max.map_or_else(Vec::new, |bytes_max| {
             ombak_datatypes::kinds_with(Arc::new(ombak_runtime::TokioRuntime), bytes_max)
         });
-        let (made, witness) = (self.made.clone(), self.witness.clone());
+        let (made, witness, is_nothing_cached) = (self.made.clone(), self.witness.clone(), self.is_nothing_cached);
         let node = self.node_mut(host);
+        node.disks.stores.set_nothing_is_cached(is_nothing_cached);
         // The engine, its services and its tasks keep the runtime of their process alive.
         made.note(format!("a process of host {}", host.0), &runtime);
         made.note(format!("a disk of host {}", host.0), &node.disks.node);

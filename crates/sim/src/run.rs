@@ -140,7 +140,10 @@ fn run_in_world(seed: u64, made: &Made) -> Report {
     let oracle = Arc::<Mutex<Oracle>>::default();
     let witness = oracle.lock().witness.clone();
     clients::all_keys().for_each(|key| witness.know(key));
-    let cluster = Arc::new(Mutex::new(Cluster::new(&world, machines, made, witness)));
+    let mut cluster = Cluster::new(&world, machines, made, witness);
+    // Read modes change which thread does what, and so what comes before what.
+    cluster.is_nothing_cached = seed % 8 == 7;
+    let cluster = Arc::new(Mutex::new(cluster));
     let nemesis = Nemesis::new(&world, &cluster, &oracle);
     let clients = Clients {
         world: world.clone(),
