@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures what exchanges between replicas cost: three nodes, n_val 3, bitcask, KEYS (10,000,000) keys
-of 16 bytes with values of 100 bytes.
+"""Measures what exchanges between replicas cost: three nodes, n_val 3, bitcask, KEYS (10,000,000)
+keys of 16 bytes with values of 100 bytes.
 
 `make bench-anti-entropy` builds the needed programs with the profile `dist`. It measures in turns
 
@@ -64,8 +64,8 @@ def processor_seconds(cluster):
 
 
 def bytes_read(cluster):
-    """The bytes that all nodes have read from files so far, from the disk or from the page cache. What they
-    receive from sockets does not count."""
+    """The bytes that all nodes have read from files so far, from the disk or from the page cache.
+    What they receive from sockets does not count."""
     found = 0
     for node in cluster.nodes:
         lines = dict(line.split(": ") for line in Path(f"/proc/{node.process.pid}/io").read_text().splitlines())

@@ -2,11 +2,11 @@
 """Measures the resident memory of a node with many connections.
 
 The first part opens CONNECTIONS connections, one half over Protocol Buffers and one half over HTTP.
-Each of them puts one value of 60,000 bytes, reads it, and is idle afterwards. The second part starts
-LISTINGS listings of keys, and as many index queries, over a bucket of KEYS keys, for clients that do
-not read the answers. The table has the resident memory of the process before, at the most, and
-after the connections have been closed. `--program` names the program to measure; without it, the
-result of `cargo build` is measured."""
+Each of them puts one value of 60,000 bytes, reads it, and is idle afterwards. The second part
+starts LISTINGS listings of keys, and as many index queries, over a bucket of KEYS keys, for clients
+that do not read the answers. The table has the resident memory of the process before, at the most,
+and after the connections have been closed. `--program` names the program to measure; without it,
+the result of `cargo build` is measured."""
 import argparse
 import os
 import re

@@ -3,20 +3,21 @@
 
 Usage: fourth_node.py [--megabytes N] [--limit RATE] [--only PART]...
 
-Each part has a cluster of its own: n_val 3, bitcask, a ring of 64 partitions, and objects of 10 KiB,
-so many that three quarters of them are --megabytes (1,050). Requests are half gets and half puts of
+Each part has a cluster of its own: n_val 3, bitcask, a ring of 64 partitions, and objects of 10
+KiB, so many that three quarters of them are --megabytes (1,050). Requests are half gets and half
+puts of
 1 KiB over 10,000 further keys, with 12 connections, at the three old nodes.
 
-* `quarter`: requests at a quarter of the highest rate. A request that has to wait for the one before it
-  counts from the time at which it should have begun.
+* `quarter`: requests at a quarter of the highest rate. A request that has to wait for the one
+  before it counts from the time at which it should have begun.
 * `default`: the same with the default limits of transfers.
 * `saturated`: as many requests as possible.
 * `unlimited`: no requests, and no limit of transfers.
 
-In `quarter` and `saturated` each node sends at most --limit (10MB) in a second. All nodes and the client
-share the processors of this machine. Each percentile is the median of windows of 2 s, and the worst
-window is beside it. The rate at which data move is what node 4 has received, from the commit of the
-plan until the last home has its new replicas.
+In `quarter` and `saturated` each node sends at most --limit (10MB) in a second. All nodes and the
+client share the processors of this machine. Each percentile is the median of windows of 2 s, and
+the worst window is beside it. The rate at which data move is what node 4 has received, from the
+commit of the plan until the last home has its new replicas.
 
 The programs come from the directory of OMBAK_PROGRAM, which should be one of `make dist`."""
 import argparse
@@ -48,7 +49,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Nodes(ThreeNodes):
-    """Three nodes with objects, and a fourth one that can join. The clients know the first three only."""
+    """Three nodes with objects, and a fourth one that can join. The clients know the first three
+    only."""
 
     def __init__(self, settings):
         super().__init__(NETWORK, settings)
@@ -102,7 +104,8 @@ class Usage:
         return of_nodes, machine
 
     def since(self):
-        """The processor seconds of each node and of the machine, what the nodes wrote, and the time."""
+        """The processor seconds of each node and of the machine, what the nodes wrote, and the
+        time."""
         (before, machine_before), (after, machine) = self.at_first, self.read()
         cpu = {number: after[number][0] - before[number][0] for number in before}
         written = sum(after[number][1] - before[number][1] for number in before)

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Counts the instructions of gets and puts with callgrind, for one program or for several to compare.
+"""Counts the instructions of gets and puts with callgrind, for one program or for several to
+compare.
 
 Usage: instructions.py [--operations N] [--nodes N] PROGRAM...
 
-Each program runs as a cluster of --nodes (3) nodes with n_val 3 and bitcask, or as one node. The first node
-runs under callgrind, coordinates the requests of one client, and answers as a replica of them. The client
-sends N (4,000) gets or puts of 1 KiB, one after the other. What the node does besides, such as the messages
-by which nodes find failures, is counted while no client asks, for as long as the requests took, and taken
-off. Counts of instructions hardly depend on what else the machine does.
+Each program runs as a cluster of --nodes (3) nodes with n_val 3 and bitcask, or as one node. The
+first node runs under callgrind, coordinates the requests of one client, and answers as a replica of
+them. The client sends N (4,000) gets or puts of 1 KiB, one after the other. What the node does
+besides, such as the messages by which nodes find failures, is counted while no client asks, for as
+long as the requests took, and taken off. Counts of instructions hardly depend on what else the
+machine does.
 
-For each kind of request the program prints the instructions of one request in user space, and how many
-times those of the first program they are. It needs valgrind."""
+For each kind of request the program prints the instructions of one request in user space, and how
+many times those of the first program they are. It needs valgrind."""
 import argparse
 import shutil
 import socket

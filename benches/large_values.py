@@ -3,15 +3,16 @@
 
 Usage: large_values.py [--members N] [--additions N]
 
-The cluster has n_val 3 and bitcask. A set gets --members (100,000) members of 16 bytes, and a map 1,000
-registers. Then --additions (4,000) requests over HTTP add one member each, or assign one register, without
-return_body, through all nodes in turn, one after the other. For each request it prints the processor time
-of all nodes together, the bytes between the nodes, and the bytes that the stores of one node were given.
-Fetches of the value are timed while it has most additions, and when they have just been folded.
+The cluster has n_val 3 and bitcask. A set gets --members (100,000) members of 16 bytes, and a map
+1,000 registers. Then --additions (4,000) requests over HTTP add one member each, or assign one
+register, without return_body, through all nodes in turn, one after the other. For each request it
+prints the processor time of all nodes together, the bytes between the nodes, and the bytes that the
+stores of one node were given. Fetches of the value are timed while it has most additions, and when
+they have just been folded.
 
-The figures of requests that wait for each other contain what three nodes do besides. All nodes and the
-client share the processors of this machine. The programs come from the directory of OMBAK_PROGRAM, which
-should be one of `make dist`."""
+The figures of requests that wait for each other contain what three nodes do besides. All nodes and
+the client share the processors of this machine. The programs come from the directory of
+OMBAK_PROGRAM, which should be one of `make dist`."""
 import argparse
 import http.client
 import json
@@ -114,8 +115,8 @@ def fetch_times(nodes, path):
 
 
 def measure_fetches(nodes, title, path, requests, count):
-    """Fetches between additions. The cheapest ones meet a value that was just folded, the dearest ones the
-    most additions."""
+    """Fetches between additions. The cheapest ones meet a value that was just folded, the dearest
+    ones the most additions."""
     times = []
     for step in range(count):
         times.append(fetch_times(nodes, path))

@@ -3,28 +3,28 @@
 
 Usage: map_reduce.py [--objects N] [--keys N] [--rounds N] [--only PART]...
 
-The cluster has n_val 3, bitcask, and a ring of 64 partitions. Two buckets have --objects (1,000,000)
-objects each:
+The cluster has n_val 3, bitcask, and a ring of 64 partitions. Two buckets have --objects
+(1,000,000) objects each:
 
 * `documents`: JSON objects with a text of eight words and an amount.
 * `amounts`: the same amounts as JSON numbers.
 
 Parts:
 
-* `jobs`: the time of each job without other work. The word count runs in JavaScript alone, because no
-  built-in function takes a JSON object apart. The sum and the distinct values of amounts run with
-  built-in functions and in JavaScript. A count reads no objects.
-* `beside`: half gets and half puts of 1 KiB over 10,000 further keys, with 12 connections, at 30 % of the
-  highest rate, without a job and beside each job, in turns of --rounds (3). A job that ends begins
-  again. A request that has to wait for the one before it counts from the time at which it should have
-  begun.
-* `memory`: the resident memory of the nodes while jobs visit a further bucket of --keys (10,000,000)
-  keys with n_val 1. One of the jobs has a reduce phase that gives as many values as it gets. From
-  about 2,000,000 keys on they pass the limit of a phase, and the job has to fail.
+* `jobs`: the time of each job without other work. The word count runs in JavaScript alone, because
+  no built-in function takes a JSON object apart. The sum and the distinct values of amounts run
+  with built-in functions and in JavaScript. A count reads no objects.
+* `beside`: half gets and half puts of 1 KiB over 10,000 further keys, with 12 connections, at 30 %
+  of the highest rate, without a job and beside each job, in turns of --rounds (3). A job that ends
+  begins again. A request that has to wait for the one before it counts from the time at which it
+  should have begun.
+* `memory`: the resident memory of the nodes while jobs visit a further bucket of --keys
+  (10,000,000) keys with n_val 1. One of the jobs has a reduce phase that gives as many values as it
+  gets. From about 2,000,000 keys on they pass the limit of a phase, and the job has to fail.
 
-Each percentile is the median of windows of 2 s. The answers of all jobs are checked. All nodes and the
-clients share the processors of this machine. The programs come from the directory of OMBAK_PROGRAM,
-which should be one of `make dist`."""
+Each percentile is the median of windows of 2 s. The answers of all jobs are checked. All nodes and
+the clients share the processors of this machine. The programs come from the directory of
+OMBAK_PROGRAM, which should be one of `make dist`."""
 import argparse
 import functools
 import json
@@ -311,7 +311,8 @@ def has_windows(requests, name, count):
 
 
 def measure_beside(nodes, objects, rounds):
-    """Requests with and without jobs, in turns, because other work on this machine comes and goes."""
+    """Requests with and without jobs, in turns, because other work on this machine comes and
+    goes."""
     measure.load(nodes, "--fill", "--seconds", "1", "--connections", CONNECTIONS)
     highest = measure.load(nodes, "--connections", CONNECTIONS, "--seconds", str(HIGHEST_RATE_SECONDS))["rate"]
     rate = highest * SHARE_OF_HIGHEST_RATE
@@ -364,7 +365,8 @@ def measure_memory(nodes, keys):
 
 
 def fails_for_its_size(nodes, keys):
-    """Runs the job whose reduce phase takes too much memory. Returns how many seconds it took to fail."""
+    """Runs the job whose reduce phase takes too much memory. Returns how many seconds it took to
+    fail."""
     began = time.monotonic()
     try:
         nodes.run_job(JOB_TOO_LARGE, keys, "keys")
@@ -376,8 +378,8 @@ def fails_for_its_size(nodes, keys):
 
 
 def growth_during(nodes, job):
-    """What a job returns, how many bytes the resident memory of a node grew by at most meanwhile, and how
-    many it had before."""
+    """What a job returns, how many bytes the resident memory of a node grew by at most meanwhile,
+    and how many it had before."""
     before, highest, over = nodes.resident_bytes(), nodes.resident_bytes(), threading.Event()
 
     def watch():

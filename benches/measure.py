@@ -136,8 +136,8 @@ def execute(command):
 
 
 def load(server, *words):
-    """Runs the client of the floor against a server with `words`, `addresses` and `pids`, and returns its
-    figures."""
+    """Runs the client of the floor against a server with `words`, `addresses` and `pids`, and
+    returns its figures."""
     command = [str(beside("ombak-floor")), "load", *server.words, *words]
     for address in server.addresses:
         command += ["--address", address]

@@ -3,10 +3,10 @@
 
 Usage: sums_instructions.py [--puts N] EXAMPLE
 
-EXAMPLE is the built example sums_cost of the crate kv. It makes N (5,000) puts of 100 bytes to an engine over
-memory stores, and 2 N, each with exact sums and without any. The difference between the two counts is what N
-puts take, without the start and the stop. The program prints the instructions of one put in user space, and
-what part of them the sums are. It needs valgrind."""
+EXAMPLE is the built example sums_cost of the crate kv. It makes N (5,000) puts of 100 bytes to an
+engine over memory stores, and 2 N, each with exact sums and without any. The difference between the
+two counts is what N puts take, without the start and the stop. The program prints the instructions
+of one put in user space, and what part of them the sums are. It needs valgrind."""
 import argparse
 import re
 import subprocess

@@ -17,10 +17,10 @@ another node in each round.
   full disk        nothing fits on the disk of the victim
   restart          SIGTERM, and a start
 
-It prints a table in Markdown. A cell has the longest wait in seconds, how that request ended, and how
-many requests failed of how many. The nodes are in network namespaces where the machine allows it;
-otherwise, or with --loopback, they are on loopback behind proxies, without full disks. The program
-comes from the directory of OMBAK_PROGRAM, or else is the debug program."""
+It prints a table in Markdown. A cell has the longest wait in seconds, how that request ended, and
+how many requests failed of how many. The nodes are in network namespaces where the machine allows
+it; otherwise, or with --loopback, they are on loopback behind proxies, without full disks. The
+program comes from the directory of OMBAK_PROGRAM, or else is the debug program."""
 import argparse
 import http.client
 import json
@@ -74,7 +74,8 @@ def put(number, **options):
 
 
 def deleted(number):
-    """A put or a delete of a key of its own, in turn, so that there is mostly something to delete."""
+    """A put or a delete of a key of its own, in turn, so that there is mostly something to
+    delete."""
     path = f"/buckets/deleted/keys/k{number}"
     if random.random() < 0.5:
         return "PUT", path, "value", {"Content-Type": "text/plain"}

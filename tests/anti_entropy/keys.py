@@ -1,7 +1,8 @@
-"""What clients have written to a cluster and deleted from it, and whether all replicas hold exactly that.
+"""What clients have written to a cluster and deleted from it, and whether all replicas hold exactly
+that.
 
-Replicas are compared by their files (support/stores.py), so that nothing is repaired by a read. Deletes
-and overwrites send the clock of the write before, so they read nothing either."""
+Replicas are compared by their files (support/stores.py), so that nothing is repaired by a read.
+Deletes and overwrites send the clock of the write before, so they read nothing either."""
 import sys
 from pathlib import Path
 
@@ -18,8 +19,8 @@ SHOWN_MAX = 8
 
 
 class Keys:
-    """The keys of a test. `alive` has the value and the clock of each key that was acknowledged and not
-    deleted, and `deleted` those whose delete was acknowledged."""
+    """The keys of a test. `alive` has the value and the clock of each key that was acknowledged and
+    not deleted, and `deleted` those whose delete was acknowledged."""
 
     def __init__(self, backend):
         self.backend = backend
@@ -43,9 +44,9 @@ class Keys:
         requests.close()
 
     def differences(self, nodes, set_aside=None):
-        """How the replicas differ from what was written, and from each other, in lines. Each key that was
-        not deleted has COPIES equal copies, and nothing else is left of any other key, apart from what a
-        node has set aside (the storage keys by the number of the node)."""
+        """How the replicas differ from what was written, and from each other, in lines. Each key
+        that was not deleted has COPIES equal copies, and nothing else is left of any other key,
+        apart from what a node has set aside (the storage keys by the number of the node)."""
         held = {node.number: stores.held(node.data, self.backend) for node in nodes}
         wanted = {stores.storage_key(BUCKET, key): key for key in self.alive}
         lines = []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Damages one replica of real nodes in ways that nobody is told of, and checks that exchanges between
-the replicas and scrubbing make them equal again, without a read.
+"""Damages one replica of real nodes in ways that nobody is told of, and checks that exchanges
+between the replicas and scrubbing make them equal again, without a read.
 
 Each case has keys of its own. Some are deleted and removed everywhere before the damage, and others
 are deleted, written over and written anew after it. In the end the files of all nodes have exactly
@@ -47,8 +47,8 @@ class Failed(Exception):
 
 
 class Case:
-    """A cluster, and the keys of one case in it. `reaped` were deleted and removed everywhere before the
-    damage. `cold` are on the disks of all replicas."""
+    """A cluster, and the keys of one case in it. `reaped` were deleted and removed everywhere
+    before the damage. `cold` are on the disks of all replicas."""
 
     def __init__(self, cluster, keys, name):
         self.cluster, self.keys, self.name = cluster, keys, name
@@ -64,8 +64,8 @@ class Case:
         self.keys.delete(self.node(1), self.reaped)
 
     def change(self, through, damaged):
-        """Deletes some keys, writes over some, and writes new ones: of those that were damaged and of
-        those that were not."""
+        """Deletes some keys, writes over some, and writes new ones: of those that were damaged and
+        of those that were not."""
         whole = [key for key in self.cold if key not in damaged]
         node = self.node(through)
         self.keys.delete(node, [*damaged[:3], *whole[:3]])
@@ -146,8 +146,8 @@ def store_wiped_while_another_is_down(case):
 
 
 def store_set_back(case):
-    """A node's directory is put back as it was half a minute ago. Meanwhile keys were deleted and removed
-    everywhere, written over, and written anew."""
+    """A node's directory is put back as it was half a minute ago. Meanwhile keys were deleted and
+    removed everywhere, written over, and written anew."""
     # Each node draws a milestone when it starts and each minute after that, and the metadata have
     # it. If one came between, the cluster would know that the directory is an older one.
     for node in case.cluster.nodes:
@@ -195,8 +195,8 @@ def put_back(image, directory):
 
 
 def coordinator_killed_after_its_acknowledgement(case):
-    """A coordinator acknowledges with w=1 while the other replicas hang, and dies at once. What it had
-    sent dies with the others."""
+    """A coordinator acknowledges with w=1 while the other replicas hang, and dies at once. What it
+    had sent dies with the others."""
     others = [case.node(1), case.node(2)]
     for node in others:
         node.send(signal.SIGSTOP)
@@ -226,8 +226,8 @@ def settle(cluster):
 
 
 def set_aside(node):
-    """The keys that only a store of a node has that was set back. Nobody sees them or gets them before an
-    operator has decided about them."""
+    """The keys that only a store of a node has that was set back. Nobody sees them or gets them
+    before an operator has decided about them."""
     return {stores.storage_key(found["bucket"], found["key"]) for found in node.json("admin", "cluster", "restored-keys")["keys"]}
 
 
@@ -265,7 +265,8 @@ def carry_out(cluster, keys, case, damage):
 
 
 def run_backend(backend, wanted, setback_seconds, say):
-    """Runs the cases of a backend. Returns the names of those that have failed, and how many there were."""
+    """Runs the cases of a backend. Returns the names of those that have failed, and how many there
+    were."""
     damages = [damage for damage in CASES[backend] if not wanted or damage.__name__ in wanted]
     failed = []
     with Cluster(NODES, NETWORKS[backend], {"storage_backend": backend, **SETTINGS}) as cluster:

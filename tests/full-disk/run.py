@@ -186,9 +186,9 @@ def a_disk_that_something_else_fills(node, disk):
 
 
 def tests_of(backend):
-    """The tests that a backend has to pass. A tree of leveldb needs as much room to write its memory as
-    it has in memory. On this small disk that is more than the reserve, so deletes can use up the disk
-    (docs/backends.md)."""
+    """The tests that a backend has to pass. A tree of leveldb needs as much room to write its
+    memory as it has in memory. On this small disk that is more than the reserve, so deletes can use
+    up the disk (docs/backends.md)."""
     if backend == "leveldb":
         return [a_disk_that_something_else_fills]
     return [a_disk_that_clients_fill, a_disk_that_something_else_fills]

@@ -13,8 +13,8 @@ All backends are tested, and their answers must not differ.
 With `--cluster`, the exchanges are replayed against node 2 of a fresh cluster of N nodes. What a
 cluster answers otherwise is in `cluster.txt`, with the expected answers.
 
-Usage: run.py [--cluster N] [--backend NAME]... [GOLDEN-OPTION...]. Options such as `--show` or `--only http/017`
-are passed to the tool, and then nothing is judged."""
+Usage: run.py [--cluster N] [--backend NAME]... [GOLDEN-OPTION...]. Options such as `--show` or
+`--only http/017` are passed to the tool, and then nothing is judged."""
 import json
 import os
 import subprocess

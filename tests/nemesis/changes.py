@@ -1,9 +1,9 @@
-"""Changes of the members while clients write and faults last: nodes join, take the places of others,
-and leave.
+"""Changes of the members while clients write and faults last: nodes join, take the places of
+others, and leave.
 
-A change is committed when a member accepts it, which may take until a majority of the members can be
-reached again. It has ended when every home has its new replicas, the node that leaves has ended by
-itself, and all members agree on the ring."""
+A change is committed when a member accepts it, which may take until a majority of the members can
+be reached again. It has ended when every home has its new replicas, the node that leaves has ended
+by itself, and all members agree on the ring."""
 import json
 import threading
 import time

@@ -46,8 +46,8 @@ def must_survive(write, history):
 
 
 def check_answer(key, seen, history, where):
-    """Checks what an answer to a read of a healed cluster has. `seen` holds the elements of a set or
-    the numbers of a register; it is empty if the key is not found. `where` says who answered."""
+    """Checks what an answer to a read of a healed cluster has. `seen` holds the elements of a set
+    or the numbers of a register; it is empty if the key is not found. `where` says who answered."""
     strangers = set(seen) - {write.value for write in key.writes}
     if strangers:
         return [Violation("invented", key.bucket, key.name, f"nobody wrote {sorted(strangers)}, {where}")]
@@ -84,7 +84,8 @@ def check_listing(bucket, expected, found, where):
 
 
 def check_final_listing(bucket, keys, found, history, where):
-    """Checks a listing of a bucket that was written to, on a healed cluster. `keys` are its keys."""
+    """Checks a listing of a bucket that was written to, on a healed cluster. `keys` are its
+    keys."""
     violations, names = [], set(found)
     for key in keys:
         is_there = key.name in names

@@ -25,8 +25,8 @@ PROOF_SECONDS_MAX = 120
 @dataclass
 class Fault:
     """A fault of some nodes. A partition parts them from all others, and not from each other. A cut
-    drops what the first sends to the second. The nodes are chosen when the fault begins, because other
-    nodes may be there by then: `luck` is a number from 0 to 1 for each."""
+    drops what the first sends to the second. The nodes are chosen when the fault begins, because
+    other nodes may be there by then: `luck` is a number from 0 to 1 for each."""
 
     at: float
     kind: str
@@ -73,14 +73,15 @@ def plan(chance, kinds, seconds):
 
 
 def rolling(chance, count, seconds):
-    """The restarts of so many nodes, one after another, each at its own place of the line of numbers."""
+    """The restarts of so many nodes, one after another, each at its own place of the line of
+    numbers."""
     return [Fault(seconds * place / count, RESTART, ((place + 0.5) / count,), chance.uniform(*RESTART_LASTS))
             for place in range(count)]
 
 
 def prove(world):
-    """Shows that cuts and full disks are real: a node that is cut off is down for the others, and a node
-    whose disk is full says so. Both end."""
+    """Shows that cuts and full disks are real: a node that is cut off is down for the others, and a
+    node whose disk is full says so. Both end."""
     last, first = world.members[NODES], world.members[1]
     if world.can_cut:
         cuts = links(PART, (NODES,), range(1, NODES))

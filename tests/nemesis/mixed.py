@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A mixed cluster under load: four nodes on leveldb and three on leveled. One node is killed, another
-one is replaced meanwhile by a node of the other backend, and the killed one returns. Then the checker
-of the nemesis reads every key through every node (`checker.py`).
+"""A mixed cluster under load: four nodes on leveldb and three on leveled. One node is killed,
+another one is replaced meanwhile by a node of the other backend, and the killed one returns. Then
+the checker of the nemesis reads every key through every node (`checker.py`).
 
 Usage: mixed.py [--seed N]. The last line is `N passed, N failed, N skipped`."""
 import argparse

@@ -4,14 +4,14 @@ acknowledged.
 
 A round begins with faults of all kinds while clients write, delete and list: kill -9, SIGSTOP,
 partitions, one-way cuts, full disks, and a restart of all nodes one after another. Meanwhile nodes
-join, take the places of others, and leave (`changes.py`). A change that is under way when the faults
-are over has to end within 5 minutes. When it has, and the cluster is settled, the stores of two nodes
-are wiped, one after the other, and each is full again before the next. Then the checker
+join, take the places of others, and leave (`changes.py`). A change that is under way when the
+faults are over has to end within 5 minutes. When it has, and the cluster is settled, the stores of
+two nodes are wiped, one after the other, and each is full again before the next. Then the checker
 reads every key through every node. `checker.py` has the rules. A run has as many rounds as its time
 allows, at least one.
 
-The nodes are in network namespaces where the machine allows it. Otherwise they are on loopback, with
-proxies in place of packet filters, and without full disks (`world.py`).
+The nodes are in network namespaces where the machine allows it. Otherwise they are on loopback,
+with proxies in place of packet filters, and without full disks (`world.py`).
 
 Usage: run.py [--seconds N] [--seed N] [--backend NAME] [--loopback] [--keep]. The last line is
 `N passed, N failed, N skipped`. `--keep` keeps the directory of the nodes and their logs.
@@ -167,7 +167,8 @@ class Run:
         self.say(f"settled {when}, after {ended - waited_from:.1f} s")
 
     def check_round(self, keys):
-        """Reads the keys of a round, and the quiet ones, through each node, and lists all buckets."""
+        """Reads the keys of a round, and the quiet ones, through each node, and lists all
+        buckets."""
         for listing in self.history.listings:
             self.violations += checker.check_listing(
                 listing.bucket, [key.name for key in self.keys_in(clients.QUIET)], listing.found,
@@ -267,8 +268,8 @@ def warnings_of(logs):
 
 
 def supervised(run, expected, changes_members=True):
-    """Starts the nodes of a run, carries it out, prints what came of it, and stops the nodes. `expected`
-    must have happened in the run. Returns (passed, failed)."""
+    """Starts the nodes of a run, carries it out, prints what came of it, and stops the nodes.
+    `expected` must have happened in the run. Returns (passed, failed)."""
     world, passed, failed = run.world, 0, 0
     try:
         world.start_all()

@@ -3,10 +3,12 @@
 In `Namespaces` each node has a network namespace of its own. A bridge connects them, and a node
 drops packets by policy routing (`ip rule`), as a packet filter would: silently, and those of open
 connections too. Each node's data lie on a small file system of its own (tmpfs). This script then
-runs in namespaces that it has entered by `unshare`, where it is root, and all processes end with it.
+runs in namespaces that it has entered by `unshare`, where it is root, and all processes end with
+it.
 
 Where the machine does not allow that, the nodes are on loopback (`Loopback`). Proxies between them
-hold bytes back in place of a filter that drops packets (`links.py`), and there are no full disks."""
+hold bytes back in place of a filter that drops packets (`links.py`), and there are no full
+disks."""
 import json
 import os
 import shutil
@@ -52,9 +54,9 @@ def run(*words):
 
 
 class World:
-    """The nodes, numbered from 1. `settings` are those of all nodes. `members` are those that are there:
-    a node that joins gets the next number, and the number of one that has left is not used again. Another
-    thread may add and remove nodes, so `members` is replaced and never changed."""
+    """The nodes, numbered from 1. `settings` are those of all nodes. `members` are those that are
+    there: a node that joins gets the next number, and the number of one that has left is not used
+    again. Another thread may add and remove nodes, so `members` is replaced and never changed."""
 
     can_cut = can_fill_disks = False
     # How many there are at first.
@@ -65,7 +67,8 @@ class World:
         self.settings = {"storage_backend": backend, "ring_size": 8, **settings}
         self.members, self.processes = {}, {}
         self.paused = set()
-        # Nodes that have not joined yet. Clients may not ask them: what they hold is not in the cluster.
+        # Nodes that have not joined yet. Clients may not ask them: what they hold is not in the
+        # cluster.
         self.alone = set()
         # Nodes whose process is to end by itself, because they leave.
         self.leaving = set()
@@ -288,9 +291,9 @@ class Namespaces(World):
 
 
 def wait_until_settled(member, seconds, clients_write):
-    """Waits until everything lies where it belongs, and unless clients write, until nothing waits to be
-    reaped: clients that delete keys leave tombstones all the time. Returns when the last question began
-    and when its answer came."""
+    """Waits until everything lies where it belongs, and unless clients write, until nothing waits
+    to be reaped: clients that delete keys leave tombstones all the time. Returns when the last
+    question began and when its answer came."""
     deadline = time.monotonic() + seconds
     while True:
         began = time.monotonic()

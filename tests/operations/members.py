@@ -1,5 +1,5 @@
-"""A cluster of nodes for a test of what operators do: each node runs on an address of its own of the
-loopback interface, and all of them stop at the end."""
+"""A cluster of nodes for a test of what operators do: each node runs on an address of its own of
+the loopback interface, and all of them stop at the end."""
 import json
 import signal
 import subprocess
@@ -83,8 +83,8 @@ class Member(cluster.Member):
 
 
 class Cluster:
-    """Nodes that are one cluster: a context manager. `settings` are added to every configuration. Nodes
-    are numbered from 1, unless other numbers are given."""
+    """Nodes that are one cluster: a context manager. `settings` are added to every configuration.
+    Nodes are numbered from 1, unless other numbers are given."""
 
     def __init__(self, count, network, settings=None, numbers=None):
         self.files = tempfile.TemporaryDirectory(prefix="ombak-cluster-")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the procedures of docs/operations.md that change the members of a cluster, as they are written
-there, and compares what the commands print.
+"""Runs the procedures of docs/operations.md that change the members of a cluster, as they are
+written there, and compares what the commands print.
 
-In the document node N has the address 10.0.0.N and port 8099; here it has another one, which is put in
-its place. A command that shows something is repeated until it prints what the document says: changes
-take their time. Clients write before and during all procedures, and nothing may be lost.
+In the document node N has the address 10.0.0.N and port 8099; here it has another one, which is put
+in its place. A command that shows something is repeated until it prints what the document says:
+changes take their time. Clients write before and during all procedures, and nothing may be lost.
 
 Usage: procedures.py"""
 import json
@@ -47,8 +47,8 @@ HEADINGS = ["## Adding a node", "## Replacing a node that runs", "## Removing a 
 
 
 def documented(heading, further=0):
-    """The commands of a procedure: the number of the node, if it is said, the words, and the lines that
-    it prints. The cluster has some further nodes, which the document does not mention."""
+    """The commands of a procedure: the number of the node, if it is said, the words, and the lines
+    that it prints. The cluster has some further nodes, which the document does not mention."""
     section = DOCUMENT.read_text().partition(heading + "\n")[2].partition("\n## ")[0]
     found = []
     for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
@@ -63,8 +63,8 @@ def documented(heading, further=0):
 
 
 def pattern(lines, further):
-    """What a command prints, with `...` for any text. Empty lines do not matter. The document begins with three
-    members, and further ones change what is said of their number."""
+    """What a command prints, with `...` for any text. Empty lines do not matter. The document
+    begins with three members, and further ones change what is said of their number."""
     lines = [re.sub(r"^Valid:(\d+)", lambda count: f"Valid:{int(count[1]) + further}", line) for line in lines]
     if further:
         # No change leaves fewer than three voters.
@@ -134,7 +134,8 @@ class Procedures:
         node.run_again()
 
     def start_empty(self, number):
-        """Starts a node anew without its directory. Its configuration names its peers, so it waits."""
+        """Starts a node anew without its directory. Its configuration names its peers, so it
+        waits."""
         node = self.nodes[number]
         node.kill()
         peers = " ".join(other.peer for other in self.serving.values())
@@ -216,8 +217,8 @@ class Procedures:
 
 
 def carry_out_all(procedures, headings):
-    """Carries out procedures while a client writes, and reads in the end what was acknowledged. Returns
-    the exit code."""
+    """Carries out procedures while a client writes, and reads in the end what was acknowledged.
+    Returns the exit code."""
     writer = procedures.writer
     props = json.dumps({"props": {"n_val": 2}}).encode()
     path = f"/types/default/buckets/{BUCKETS[1]}/props"

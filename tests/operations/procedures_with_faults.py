@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Follows docs/operations.md and docs/cluster.md to the letter on five nodes, with faults between the
-steps, and checks that nothing acknowledged is lost.
+"""Follows docs/operations.md and docs/cluster.md to the letter on five nodes, with faults between
+the steps, and checks that nothing acknowledged is lost.
 
 Before each command of a procedure a node is killed, stopped in order, or paused, and comes back. A
 command that is refused because of that is repeated, as the refusal says: the plan too, when it has
@@ -57,8 +57,8 @@ class Faulty(Procedures):
     # Faults.
 
     def fault(self):
-        """Lets something happen to one node that is not lost or empty, and waits until it serves again. A pause
-        goes on during the next command."""
+        """Lets something happen to one node that is not lost or empty, and waits until it serves
+        again. A pause goes on during the next command."""
         spared = (LOST.get(self.heading), EMPTY.get(self.heading))
         victims = [node for node in self.nodes.values() if node.process.poll() is None and node.number not in spared]
         leaver = LEFT.get(self.heading)
@@ -144,8 +144,8 @@ class Faulty(Procedures):
         node.run_again()
 
     def lose_two(self):
-        """A second member is to be removed by force while the first one that was lost is not replaced: the
-        plan warns, the commit is refused, and what comes back in time is not lost."""
+        """A second member is to be removed by force while the first one that was lost is not
+        replaced: the plan warns, the commit is refused, and what comes back in time is not lost."""
         began = time.monotonic()
         asked = self.any_node()
         first, second = self.replicas_of_one_key(asked)
@@ -174,7 +174,8 @@ class Faulty(Procedures):
 
 
     def replicas_of_one_key(self, asked):
-        """Two nodes that alone have the keys of some partition with two copies, and are not asked."""
+        """Two nodes that alone have the keys of some partition with two copies, and are not
+        asked."""
         count = asked.json("admin", "cluster", "partition-count")["partitions"]
         owners = [asked.json("admin", "cluster", "partition", f"id={number}")["node"] for number in range(count)]
         pairs = zip(owners, owners[1:] + owners[:1])

@@ -133,8 +133,9 @@ def hints(cluster, check):
 
 
 def read_repair(cluster, check):
-    """Reads half of the keys. Handoff brings the others. What node 2 does not find is no answer yet: it
-    was killed before it had written anything, so it compares its stores with the others first."""
+    """Reads half of the keys. Handoff brings the others. What node 2 does not find is no answer
+    yet: it was killed before it had written anything, so it compares its stores with the others
+    first."""
     one = cluster.nodes[0]
     for number in range(KEYS // 2):
         status, body = one.request("GET", f"{BUCKET}/{number}?r=2")

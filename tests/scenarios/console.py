@@ -35,7 +35,8 @@ def is_understood(member, *words):
 
 
 def riak_admin_console_tests():
-    """Every command takes the arguments that Riak's takes, in both spellings, and refuses others."""
+    """Every command takes the arguments that Riak's takes, in both spellings, and refuses
+    others."""
     with World(3) as world:
         node, second, third = world.all()
         for words in (
@@ -64,7 +65,8 @@ def riak_admin_console_tests():
 
 
 def columns_of_members(world):
-    """`member-status` shows status, share, planned share and location of each member, and counts them."""
+    """`member-status` shows status, share, planned share and location of each member, and counts
+    them."""
     first, second, third = world.all()
     said = first.admin("member-status")
     equal(rows(said), {first.name: ("valid", "100.0", "--")}, "a node that is alone")

@@ -1,4 +1,5 @@
-"""Compares the copies that nodes hold, by their files (support/stores.py), so that no read repairs them."""
+"""Compares the copies that nodes hold, by their files (support/stores.py), so that no read repairs
+them."""
 import time
 
 from world import Refused, wait_for
@@ -28,7 +29,8 @@ def differences(world, wanted, backend="bitcask", copies=COPIES):
 
 
 def wait_until_equal(world, wanted, backend="bitcask", copies=COPIES):
-    """Waits until each wanted key has equal copies at so many nodes, and no other key is anywhere."""
+    """Waits until each wanted key has equal copies at so many nodes, and no other key is
+    anywhere."""
     found = []
 
     def is_equal():

@@ -1,5 +1,5 @@
-"""Scenarios of data types, on a cluster of four nodes whose network is parted in two. Both sides go on,
-and afterwards every node shows what both have done."""
+"""Scenarios of data types, on a cluster of four nodes whose network is parted in two. Both sides go
+on, and afterwards every node shows what both have done."""
 import json
 import re
 
@@ -196,8 +196,8 @@ def verify_counter_converge(world):
 
 
 def test_hll(world):
-    """The precision has bounds and can only become lower, additions of the same member count once, and
-    both sides of a parted network count together."""
+    """The precision has bounds and can only become lower, additions of the same member count once,
+    and both sides of a parted network count together."""
     create_types(world)
     one, other = world[ONE], world[OTHER]
     props = json.loads(ask(one, "GET", f"/types/hll/buckets/{BUCKET}/props")[2])["props"]

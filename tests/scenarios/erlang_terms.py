@@ -1,5 +1,7 @@
-"""Erlang's external term format, as far as jobs and their results need it. Integers are `int`, binaries
-`bytes`, tuples `tuple` and lists `list`. As in Erlang, a string is the list of its bytes, and `true` and
+"""Erlang's external term format, as far as jobs and their results need it. Integers are `int`,
+binaries
+`bytes`, tuples `tuple` and lists `list`. As in Erlang, a string is the list of its bytes, and
+`true` and
 `false` are atoms."""
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """Scenarios of replicas that differ although nobody reads, and become equal by exchanges.
 
-Copies are compared by the files of the nodes (copies.py), so that no read repairs anything. Scenarios
-of clocks, kv679, run here with real nodes and exchanges."""
+Copies are compared by the files of the nodes (copies.py), so that no read repairs anything.
+Scenarios of clocks, kv679, run here with real nodes and exchanges."""
 import json
 import shutil
 import signal
@@ -24,7 +24,8 @@ def all_stats(world):
 
 
 def halt(world, number, is_killed):
-    """A node that is killed sums up anew when it starts. One that stops in order has saved its sums."""
+    """A node that is killed sums up anew when it starts. One that stops in order has saved its
+    sums."""
     world.kill(number) if is_killed else world.stop(number)
 
 
@@ -33,9 +34,9 @@ def lose_sums(world, number):
 
 
 def damage_and_wait(settings, is_killed):
-    """What verify_aae of Riak does to one replica after another: its data, its sums, or both are lost;
-    keys were stored at one of them alone; keys were updated at the other replicas alone. All copies become
-    equal without a read, and after that nothing is repaired any more."""
+    """What verify_aae of Riak does to one replica after another: its data, its sums, or both are
+    lost; keys were stored at one of them alone; keys were updated at the other replicas alone. All
+    copies become equal without a read, and after that nothing is repaired any more."""
     backend = settings["storage_backend"]
     with World(4, settings) as world:
         world.join_all()
@@ -79,8 +80,8 @@ def damage_and_wait(settings, is_killed):
 
 
 def write_one_copy(world):
-    """Writes keys of which node 1 has the only copy: the others hang, and then all nodes die. Returns the
-    numbers of the keys."""
+    """Writes keys of which node 1 has the only copy: the others hang, and then all nodes die.
+    Returns the numbers of the keys."""
     with Pb(world[1]) as pb:
         names = {key: pb.preference_list("one", NAMES.format(key)) for key in range(KEYS)}
     once = [key for key, found in names.items() if (world[1].name, True) in found]
@@ -123,9 +124,9 @@ def verify_tictac_aae():
 
 
 def verify_tictacaae_nodedown():
-    """Exchanges go on between the nodes that are up while another one is down. They repair what one of
-    them lacks and no other primary could have seen removed. The rest waits for the node that is down:
-    nothing is dropped."""
+    """Exchanges go on between the nodes that are up while another one is down. They repair what one
+    of them lacks and no other primary could have seen removed. The rest waits for the node that is
+    down: nothing is dropped."""
     with World(4, SETTINGS) as world:
         world.join_all()
         write(world[1], "b", range(KEYS), query="?w=3")
@@ -153,8 +154,8 @@ def verify_tictacaae_nodedown():
 
 
 def verify_tictacaae_rebuildcrash():
-    """A node is killed again and again while it sums up its stores anew. It ends that some time, and then
-    repairs what it lacks."""
+    """A node is killed again and again while it sums up its stores anew. It ends that some time,
+    and then repairs what it lacks."""
     with World(3, SETTINGS) as world:
         world.join_all()
         write(world[1], "b", range(KEYS), query="?w=3")
@@ -174,8 +175,8 @@ def verify_tictacaae_rebuildcrash():
 
 
 def verify_corruption_filtering():
-    """Some values of a node are corrupt. Gets, puts, listings and the transfers of its leave are complete
-    nevertheless, and all copies are right in the end."""
+    """Some values of a node are corrupt. Gets, puts, listings and the transfers of its leave are
+    complete nevertheless, and all copies are right in the end."""
     with World(4, SETTINGS) as world:
         world.join_all()
         write(world[1], "b", range(KEYS), query="?w=3")
@@ -204,8 +205,8 @@ def delete(member, bucket, name, known):
 
 
 def kv679_dataloss():
-    """The coordinator's copies are destroyed after several writes. New writes without a context are no
-    events that the other replicas know: both values are siblings, also after exchanges."""
+    """The coordinator's copies are destroyed after several writes. New writes without a context are
+    no events that the other replicas know: both values are siblings, also after exchanges."""
     with World(3, SETTINGS) as world:
         world.join_all()
         equal(ask(world[1], "PUT", "/buckets/b/props", b'{"props":{"allow_mult":true}}')[0], 204, "siblings")
@@ -233,8 +234,8 @@ def kv679_dataloss():
 
 
 def kv679_tombstone2():
-    """Keys are deleted while a primary is down that has crashed. They are written anew. When it returns
-    with what it had, neither its old values nor a tombstone hide the new ones."""
+    """Keys are deleted while a primary is down that has crashed. They are written anew. When it
+    returns with what it had, neither its old values nor a tombstone hide the new ones."""
     with World(3, SETTINGS) as world:
         world.join_all()
         write(world[1], "b", range(KEYS), query="?w=3")
@@ -257,8 +258,8 @@ def kv679_tombstone2():
 
 
 def kv679_tombstone():
-    """Keys are deleted while a primary is down, so that a stand-in has their tombstones. They are written
-    anew. When the stand-in hands back, the old tombstones hide nothing."""
+    """Keys are deleted while a primary is down, so that a stand-in has their tombstones. They are
+    written anew. When the stand-in hands back, the old tombstones hide nothing."""
     with World(5, SETTINGS) as world:
         world.join_all()
         write(world[1], "b", range(KEYS), query="?w=3")
@@ -300,8 +301,8 @@ def alone(world, number):
 
 
 def damage_index(world, number, updated):
-    """Gives a node an index that has seen its whole journal and has the entries of before for the keys that
-    were updated. It is made by the node itself, from a journal without the updates."""
+    """Gives a node an index that has seen its whole journal and has the entries of before for the
+    keys that were updated. It is made by the node itself, from a journal without the updates."""
     alone(world, number)
     world.stop(number)
     data = world[number].data
@@ -321,8 +322,8 @@ def damage_index(world, number, updated):
 
 
 def damaged_index(world):
-    """Gives node 1 an index that lacks entries and has surplus ones, and starts it. Returns a function that
-    says whether the node answers queries as it should. The other nodes are down."""
+    """Gives node 1 an index that lacks entries and has surplus ones, and starts it. Returns a
+    function that says whether the node answers queries as it should. The other nodes are down."""
     world.join_all()
     for key in range(KEYS):
         equal(put(world[1], "b", NAMES.format(key), f"value {key}", query="?w=3", **number_of(key, False)), (204, ""), "a put")
@@ -342,8 +343,8 @@ def damaged_index(world):
 
 
 def verify_2i_aae():
-    """The index of a node lacks entries and has surplus ones. `repair-2i` mends it, also when the node is
-    killed in the middle of it and is told again."""
+    """The index of a node lacks entries and has surplus ones. `repair-2i` mends it, also when the
+    node is killed in the middle of it and is told again."""
     with World(3, {"storage_backend": "bitcask", "scrub.enabled": "off"}) as world:
         is_right = damaged_index(world)
         equal(is_right(), False, "whether the damaged index answers as it should")

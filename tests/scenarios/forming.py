@@ -37,8 +37,8 @@ def rt_basic_test():
 
 
 def verify_build_cluster():
-    """Single nodes own everything; they join one by one; nodes stop and start, and leave one by one;
-    data stay."""
+    """Single nodes own everything; they join one by one; nodes stop and start, and leave one by
+    one; data stay."""
     with World(4) as world:
         for member in world.all():
             equal(shares(member), {member.name: ("valid", 16)}, "a node that is alone")
@@ -106,8 +106,8 @@ def verify_staged_clustering():
 
 
 def verify_down():
-    """A member that is stopped holds up a node that joins, until the operator marks it as down. When
-    it returns it is a member again."""
+    """A member that is stopped holds up a node that joins, until the operator marks it as down.
+    When it returns it is a member again."""
     with World(4) as world:
         first, stopped, joiner = world[1], world[3], world[4]
         form([world[number] for number in (1, 2, 3)])

@@ -48,9 +48,9 @@ def log_of(world):
 
 
 def verify_commit_hooks():
-    """What a pre-commit hook gives back decides about the put: the object, a refusal, a refusal with a
-    text, or something that is neither. A hook that breaks down fails its put and nothing else. A
-    post-commit hook runs after the put."""
+    """What a pre-commit hook gives back decides about the put: the object, a refusal, a refusal
+    with a text, or something that is neither. A hook that breaks down fails its put and nothing
+    else. A post-commit hook runs after the put."""
     with Functions() as settings, World(3, settings) as world:
         world.join_all()
         hook(world, "orders", {"precommit": [{"name": "onlyJson"}]})
@@ -96,8 +96,8 @@ def verify_commit_hooks():
 
 
 def verify_conditional_postcommit():
-    """A post-commit hook runs for the buckets whose properties name it, and for no other; without the
-    property it runs no more. One that fails is counted, and its put counts nevertheless."""
+    """A post-commit hook runs for the buckets whose properties name it, and for no other; without
+    the property it runs no more. One that fails is counted, and its put counts nevertheless."""
     with Functions() as settings, World(3, settings) as world:
         world.join_all()
         hook(world, "with", {"postcommit": [{"name": "announce"}]})

@@ -52,9 +52,9 @@ def of_data_type(kind, body, *operation):
     return datatypes.place(kind, ""), ("POST", body, headers), fields, (82, (5, message(*operation)), 14), (80, 12)
 
 
-# What `node_confirms` is an option of. For HTTP: the path without the key; method, body and headers of a
-# write. For Protocol Buffers: the fields of each request besides the key; the code of a write, its own
-# field and the tag of the option; the code of a read and the tag of the option.
+# What `node_confirms` is an option of. For HTTP: the path without the key; method, body and headers
+# of a write. For Protocol Buffers: the fields of each request besides the key; the code of a write,
+# its own field and the tag of the option; the code of a read and the tag of the option.
 CONFIRMED = {
     "an object": ("/buckets/nc/keys/", ("PUT", b"v", {}), [(1, "nc")], (11, (4, message((1, "v"))), 17), (9, 14)),
     "a counter of Riak 1.4": ("/buckets/counted/counters/", ("POST", b"1", {}), [(1, "counted")],
@@ -66,8 +66,8 @@ CONFIRMED = {
 
 
 def confirmed(member, what, key, confirms):
-    """Writes and reads a key that so many nodes have to confirm. Returns the outcomes of the write and the
-    read over HTTP, and of those over Protocol Buffers."""
+    """Writes and reads a key that so many nodes have to confirm. Returns the outcomes of the write
+    and the read over HTTP, and of those over Protocol Buffers."""
     path, (method, body, headers), fields, (write, content, write_tag), (read, read_tag) = CONFIRMED[what]
     path += f"{key}?node_confirms={confirms}"
 
@@ -85,8 +85,8 @@ def confirmed(member, what, key, confirms):
 
 
 def verify_put_opt_node_confirms(world):
-    """`node_confirms` as an option of a request counts nodes, over both interfaces, for objects, counters
-    and data types."""
+    """`node_confirms` as an option of a request counts nodes, over both interfaces, for objects,
+    counters and data types."""
     datatypes.create_types(world)
     equal(set_props(world[1], "counted", {"allow_mult": True}), (204, ""), "a property")
     everywhere(world, "the property", lambda member: props(member, "counted")["allow_mult"])
@@ -160,8 +160,8 @@ def verify_conditionalput_api(world):
 
 
 def verify_2i_returnterms(world):
-    """Ranges give pairs of term and key when they are asked to, through every node; exact queries and
-    queries of keys and buckets give keys."""
+    """Ranges give pairs of term and key when they are asked to, through every node; exact queries
+    and queries of keys and buckets give keys."""
     for number in range(12):
         equal(put(world[number % 5 + 1], "2i", f"k{number:02}", "v", query="?w=3",
                   **{"X-Riak-Index-f_int": str(number)})[0], 204, "a put")
@@ -208,8 +208,8 @@ def verify_listkeys(world):
 
 
 def post_generate_key(world):
-    """A put without a key gets one. The answer names it in the style of the path of the request, and a
-    read of that path finds the value."""
+    """A put without a key gets one. The answer names it in the style of the path of the request,
+    and a read of that path finds the value."""
     for number, (path, place) in enumerate([("/riak/generated", "/riak/generated/"),
                                             ("/buckets/generated/keys", "/buckets/generated/keys/"),
                                             ("/types/default/buckets/generated/keys", "/types/default/buckets/generated/keys/")]):

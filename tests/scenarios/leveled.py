@@ -25,8 +25,8 @@ def found(member, bucket):
 
 
 def journalreload_leveled():
-    """A start without the ledgers builds them from the journal: keys, values and index entries are as
-    they were, after overwrites and deletes, after a kill, and once more after that."""
+    """A start without the ledgers builds them from the journal: keys, values and index entries are
+    as they were, after overwrites and deletes, after a kill, and once more after that."""
     with World(1, LEVELED) as world:
         node, wanted = world[1], {}
         for number in range(KEYS):
@@ -53,8 +53,8 @@ def journalreload_leveled():
 
 
 def hotbackup_leveled():
-    """Each member is backed up while objects change. A cluster that was lost is brought back from one
-    of the backups, with the older values of what has changed since."""
+    """Each member is backed up while objects change. A cluster that was lost is brought back from
+    one of the backups, with the older values of what has changed since."""
     with World(3, LEVELED) as world:
         world.join_all()
         for number in range(KEYS):

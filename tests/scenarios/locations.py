@@ -33,8 +33,8 @@ def check_spread(member, wanted=N):
 
 
 def location():
-    """Four nodes, and then eight, at four locations: replicas lie at distinct ones, with objects. New
-    names of the locations move nothing."""
+    """Four nodes, and then eight, at four locations: replicas lie at distinct ones, with objects.
+    New names of the locations move nothing."""
     with World(4) as world:
         write(world[1], "b")
         for number in (2, 3, 4):
@@ -92,8 +92,8 @@ def location_leave():
         wait_until_changed(world, 1, [1, 2, 3, 5])
         world.wait_all_up()
         check_spread(world[1])
-        # Three locations do not divide a ring, so the plan warns until a node joins at the location of
-        # the one that leaves.
+        # Three locations do not divide a ring, so the plan warns until a node joins at the location
+        # of the one that leaves.
         warning = "WARNING: Not all replicas will be on distinct locations"
         world[2].admin("cluster", "leave")
         plan = world[1].admin("cluster", "plan")

@@ -118,7 +118,8 @@ def check_missing_seen(member):
 
 
 def check_keys_of_phases(first, second):
-    """What a map phase gives is read by the next one, and functions get the key data of what is found."""
+    """What a map phase gives is read by the next one, and functions get the key data of what is
+    found."""
     places = [["basic", "k7"], ["basic", "k8", "data"], ["typed", "k3", None, "mr"]]
     for number, place in enumerate(places):
         equal(put(first, "places", f"p{number}", json.dumps(place), query="?w=3", Content_Type=JSON), (204, ""), "a put")
@@ -143,13 +144,15 @@ def erlang_request(inputs, query, timeout=60_000):
 
 
 def in_terms(member, inputs, query):
-    """Runs a job in Erlang's encoding. Returns the results by their phases, in the order of their texts."""
+    """Runs a job in Erlang's encoding. Returns the results by their phases, in the order of their
+    texts."""
     found = by_phase(member, erlang_request(inputs, query), erlang_terms.decode)
     return {phase: sorted(values, key=repr) for phase, values in found.items()}
 
 
 def mapred_erlang_terms(world):
-    """Jobs in Erlang's external term format, as Riak's client for Erlang sends them, are answered in it."""
+    """Jobs in Erlang's external term format, as Riak's client for Erlang sends them, are answered
+    in it."""
     first, second = world[1], world[2]
     fill(first, "terms", count=20)
     create_type(world, "terms")
@@ -287,8 +290,8 @@ def mapred_http_errors(world):
 
 
 def mapred_lenient_json(world):
-    """Jobs that are no strict JSON, as clients and people send them: a backslash before a letter, real ends of lines in
-    a function, and a comma behind the last element."""
+    """Jobs that are no strict JSON, as clients and people send them: a backslash before a letter,
+    real ends of lines in a function, and a comma behind the last element."""
     put(world[1], "lenient", "k", "To be, or not to be", query="?w=3", Content_Type="text/plain")
     lines = (b'{"inputs":[["lenient","k"]],"query":[{"map":{"language":"javascript",'
              b'"source":"function(v) {\n return [1];\n}"}}]}')

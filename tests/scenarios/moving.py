@@ -20,8 +20,8 @@ def ring_change(member):
 
 
 def wait_until_changed(world, through, wanted):
-    """Waits until a change of the ring is over, and then until every member shows the wanted members,
-    all of them valid, and everything lies where it belongs."""
+    """Waits until a change of the ring is over, and then until every member shows the wanted
+    members, all of them valid, and everything lies where it belongs."""
     member = world[through]
     names = {world[number].name for number in wanted}
     for number in wanted:
@@ -121,8 +121,8 @@ def takes_no_part(member):
 
 
 def verify_handoff():
-    """Nodes are added one by one, and every replica has every object, of a typed bucket too. Clients
-    read and write meanwhile."""
+    """Nodes are added one by one, and every replica has every object, of a typed bucket too.
+    Clients read and write meanwhile."""
     with World(4) as world:
         write(world[1], "b")
         create_type(world, 1)
@@ -220,8 +220,8 @@ def verify_listkeys_growing():
 
 
 def verify_rejoin():
-    """A node leaves and comes back with an empty directory, while clients write. No exchange and no read
-    needs a repair afterwards: the changes have brought everything."""
+    """A node leaves and comes back with an empty directory, while clients write. No exchange and no
+    read needs a repair afterwards: the changes have brought everything."""
     with World(4, EXCHANGES) as world:
         world.join_all()
         write(world[1], "b")
@@ -282,8 +282,8 @@ def verify_delete_onreplace():
 
 
 def verify_staged_clustering_with_objects():
-    """Riak's script: replace, force-replace, and a leave together with a force-remove, which are staged
-    twice because the first time they are cleared."""
+    """Riak's script: replace, force-replace, and a leave together with a force-remove, which are
+    staged twice because the first time they are cleared."""
     with World(4) as world:
         form([world[number] for number in (1, 2, 3)])
         write(world[1], "b")
@@ -329,9 +329,9 @@ def verify_staged_clustering_with_objects():
 
 
 def verify_staged_clustering_with_own_objects():
-    """A node that joins brings its objects. Until the commit it keeps them, and requests to it reach
-    the cluster. After a clear it is alone with them again. After a commit every node has the objects
-    of both, and values of one key are siblings."""
+    """A node that joins brings its objects. Until the commit it keeps them, and requests to it
+    reach the cluster. After a clear it is alone with them again. After a commit every node has the
+    objects of both, and values of one key are siblings."""
     theirs, own, both = range(60), range(60, 120), range(120, 140)
     with World(4) as world:
         form([world[number] for number in (1, 2, 3)])

@@ -4,7 +4,8 @@ from world import TIMEOUT_SECONDS, World, free_port, wait_for
 
 
 class PartedWorld(World):
-    """Nodes that reach each other through proxies, which hold back what the parted network loses."""
+    """Nodes that reach each other through proxies, which hold back what the parted network
+    loses."""
 
     def __init__(self, count, settings=None):
         super().__init__(count, settings)
@@ -18,8 +19,8 @@ class PartedWorld(World):
         self.links.add(number, at, (host, int(port)), lambda source: int(source.rpartition(".")[2]))
 
     def part(self, some):
-        """Parts some nodes from the others, and waits until each takes exactly those of its side for
-        up."""
+        """Parts some nodes from the others, and waits until each takes exactly those of its side
+        for up."""
         sides = [set(some), set(self.members) - set(some)]
         for one, other in self._pairs(*sides):
             self.links.cut(one, other)

@@ -1,5 +1,6 @@
-"""What a client can see of Riak's scenarios of pipes: jobs whose functions fail, nodes that die in the
-middle of a job, rings that change meanwhile, and what becomes of a job when its client leaves."""
+"""What a client can see of Riak's scenarios of pipes: jobs whose functions fail, nodes that die in
+the middle of a job, rings that change meanwhile, and what becomes of a job when its client
+leaves."""
 import http.client
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,8 @@ from world import TIMEOUT_SECONDS, Pb, World, equal, form, wait_for
 COUNT = 240
 JOBS_AT_ONCE = 24
 VALUE = "function(object) { return [Number(object.values[0].data)]; }"
-# So slow that a job over all keys takes some seconds, and gives its first results long before its end.
+# So slow that a job over all keys takes some seconds, and gives its first results long before its
+# end.
 SLOW_VALUE = """function(object) {
   var end = Date.now() + 30;
   while (Date.now() < end) {}
@@ -85,9 +87,9 @@ def failure(member, query, status=500):
 
 
 def pipe_verify_exceptions():
-    """A function that fails in any phase fails its job, with the phase, and no other job. A function
-    that does not compile fails before anything runs. Many jobs at once are all answered. A node may die
-    in the middle of a job."""
+    """A function that fails in any phase fails its job, with the phase, and no other job. A
+    function that does not compile fails before anything runs. Many jobs at once are all answered. A
+    node may die in the middle of a job."""
     with World(3, SETTINGS) as world:
         world.join_all()
         fill(world[1], "pipes", count=COUNT)
@@ -126,8 +128,8 @@ def check_many(world):
 
 
 def check_death(world):
-    """A node that is killed after the first results of a job: the others do its part, and each result
-    comes once."""
+    """A node that is killed after the first results of a job: the others do its part, and each
+    result comes once."""
     with Stream(world[1], "pipes", [script("map", source=SLOW_VALUE)]) as stream:
         stream.wait_first()
         before = len(stream.parts())
@@ -140,7 +142,8 @@ def check_death(world):
 
 
 def pipe_verify_handoff():
-    """A node joins, and another one leaves, while jobs run: nothing is lost, and nothing comes twice."""
+    """A node joins, and another one leaves, while jobs run: nothing is lost, and nothing comes
+    twice."""
     with World(3, SETTINGS) as world:
         form([world[1], world[2]])
         fill(world[1], "pipes", count=COUNT)
@@ -171,8 +174,8 @@ def change_beside_jobs(world, asked, members):
 
 
 def pipe_verify_handoff_blocking():
-    """A node joins while more jobs run than the nodes work on at the same time, so that parts of jobs
-    wait for their turn."""
+    """A node joins while more jobs run than the nodes work on at the same time, so that parts of
+    jobs wait for their turn."""
     with World(3, SETTINGS) as world:
         form([world[1], world[2]])
         fill(world[1], "pipes", count=COUNT)
@@ -187,8 +190,8 @@ def pipe_verify_handoff_blocking():
 
 
 def pipe_client_leaves():
-    """A job ends when its client leaves, over both interfaces, before its first results and after them.
-    Riak has no such scenario."""
+    """A job ends when its client leaves, over both interfaces, before its first results and after
+    them. Riak has no such scenario."""
     # A job takes a minute and more: each node works on one key at a time.
     with World(3, {**SETTINGS, "javascript.map_pool_size": 1}) as world:
         world.join_all()

@@ -120,8 +120,8 @@ def verify_riak_logger():
         wait_for("the new log", log.exists, 30)
 
 
-# The kinds of jobs that an operator can switch off, with the requests that are such jobs: paths of gets
-# over HTTP, and codes and fields over Protocol Buffers.
+# The kinds of jobs that an operator can switch off, with the requests that are such jobs: paths of
+# gets over HTTP, and codes and fields over Protocol Buffers.
 JOB_CLASSES = {
     "list_buckets": (["/buckets?buckets=true", "/types/default/buckets?buckets=true"], [(15, [])]),
     "stream_list_buckets": (["/buckets?buckets=stream"], [(15, [(2, 1)])]),

@@ -19,8 +19,8 @@ def keys_of(member):
 
 
 def lose(world, number, partition):
-    """Stops a node and deletes the store of one of its partitions. A start refuses, and says what to
-    do."""
+    """Stops a node and deletes the store of one of its partitions. A start refuses, and says what
+    to do."""
     world.stop(number)
     shutil.rmtree(world[number].data / "bitcask" / str(partition))
     process = world[number].start()
@@ -31,8 +31,8 @@ def lose(world, number, partition):
 
 def partition_repair():
     """The store of a partition is deleted. The other replicas bring back exactly the same objects,
-    also when one that sends is killed meanwhile. The same for other partitions of other nodes, after
-    each of the commands that accept a loss. Exchanges run all the time."""
+    also when one that sends is killed meanwhile. The same for other partitions of other nodes,
+    after each of the commands that accept a loss. Exchanges run all the time."""
     with World(4, {"storage_backend": "bitcask", "handoff.bytes_per_second": "100KB", **EXCHANGES}) as world:
         world.join_all()
         for key in range(KEYS):

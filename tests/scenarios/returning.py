@@ -1,5 +1,6 @@
-"""Scenarios of nodes that return as they must not: as a copy, as an older copy, or after their removal.
-Riak's tests have none of them. Such a node serves nobody, says why, and disturbs no other one."""
+"""Scenarios of nodes that return as they must not: as a copy, as an older copy, or after their
+removal. Riak's tests have none of them. Such a node serves nobody, says why, and disturbs no other
+one."""
 import shutil
 
 from forming import START_SECONDS, commit, refusal
@@ -23,8 +24,8 @@ def shows(member, text):
 
 
 def returning_copy():
-    """A copy of a member's directory is started beside the member: its process ends and says why, and
-    the member goes on."""
+    """A copy of a member's directory is started beside the member: its process ends and says why,
+    and the member goes on."""
     with World(3) as world:
         world.join_all()
         write(world[1], "b")
@@ -48,8 +49,8 @@ def returning_copy():
 
 
 def returning_older_copy():
-    """A member's directory is put back as it was before. The node takes no part, the others say so, and
-    it has everything again when it gets its newest directory back."""
+    """A member's directory is put back as it was before. The node takes no part, the others say so,
+    and it has everything again when it gets its newest directory back."""
     with World(3) as world:
         world.join_all()
         write(world[1], "b")
@@ -80,9 +81,9 @@ def returning_older_copy():
 
 
 def returning_under_its_name():
-    """A member comes back under its name and its address with an empty directory, because its own is older
-    than the cluster knows, and then because it is lost. The second time its configuration names its peers.
-    It serves nobody before it is told that it takes its place again."""
+    """A member comes back under its name and its address with an empty directory, because its own
+    is older than the cluster knows, and then because it is lost. The second time its configuration
+    names its peers. It serves nobody before it is told that it takes its place again."""
     with World(4) as world:
         world.join_all()
         write(world[1], "b")
@@ -138,8 +139,8 @@ def pings(member):
 
 
 def returning_removed_node():
-    """A node that was removed by force while it was down returns. It serves nobody, also after another
-    start, and joins again only with an empty directory."""
+    """A node that was removed by force while it was down returns. It serves nobody, also after
+    another start, and joins again only with an empty directory."""
     with World(4) as world:
         world.join_all()
         write(world[1], "b")

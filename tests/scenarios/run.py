@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
-name that it has in Riak, apart from those of `returning`, `registered_functions`, `mapred_erlang_terms`
-and `pipe_client_leaves`, which Riak does not have; docs/compatibility.md lists all scenarios. Two run
-at the same time, because most of their time is waiting.
+name that it has in Riak, apart from those of `returning`, `registered_functions`,
+`mapred_erlang_terms` and `pipe_client_leaves`, which Riak does not have; docs/compatibility.md
+lists all scenarios. Two run at the same time, because most of their time is waiting.
 
 Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
 import inspect

@@ -30,8 +30,8 @@ def refused(member, phase, *words):
 
 
 def mapred_javascript():
-    """Functions by name, built in and from a file, source in the job, and source that is stored in an
-    object, on three nodes. A function that does not exist or fails, fails its job."""
+    """Functions by name, built in and from a file, source in the job, and source that is stored in
+    an object, on three nodes. A function that does not exist or fails, fails its job."""
     directory = Path(tempfile.mkdtemp(prefix="ombak-functions-"))
     try:
         (directory / "functions.js").write_text(FUNCTIONS)
@@ -84,8 +84,9 @@ def register(member, directory, name, source, *options):
 
 
 def registered_functions():
-    """Functions that an operator registers on one node, on the next request to each node: in jobs and as
-    commit hooks, replaced and deleted, after restarts, and on a node that was away. Riak has no such scenario."""
+    """Functions that an operator registers on one node, on the next request to each node: in jobs
+    and as commit hooks, replaced and deleted, after restarts, and on a node that was away. Riak has
+    no such scenario."""
     directory = Path(tempfile.mkdtemp(prefix="ombak-functions-"))
     try:
         with World(3) as world:

@@ -1,7 +1,7 @@
 """Scenarios of clusters whose nodes run two versions.
 
-The older nodes run the program that OMBAK_OLD_PROGRAM names. Without it they run this one, which then
-says and does among nodes only what the version before it could (`cluster.speaks`)."""
+The older nodes run the program that OMBAK_OLD_PROGRAM names. Without it they run this one, which
+then says and does among nodes only what the version before it could (`cluster.speaks`)."""
 import json
 import os
 import random
@@ -163,8 +163,8 @@ def kv_vnode_requests_upgrade_downgrade():
 
 
 def loaded_upgrade():
-    """Each node in turn is upgraded while clients write and read keys, list them and query indexes at
-    the other nodes. No request fails, and no answer lacks anything."""
+    """Each node in turn is upgraded while clients write and read keys, list them and query indexes
+    at the other nodes. No request fails, and no answer lacks anything."""
     everything = sorted(f"k{key}" for key in range(KEYS))
     with Versions(4, {1, 2, 3, 4}, {"storage_backend": "leveldb"}) as world:
         world.join_all()
@@ -196,8 +196,8 @@ def loaded_upgrade():
 
 
 def rolling_capabilities():
-    """While a cluster is upgraded, what only the new version knows is refused at every new node, and
-    the refusal names the nodes that are older. After the last upgrade it works."""
+    """While a cluster is upgraded, what only the new version knows is refused at every new node,
+    and the refusal names the nodes that are older. After the last upgrade it works."""
     with Versions(3, {1, 2, 3}) as world:
         world.join_all()
         write(world[1], "b")
@@ -229,7 +229,8 @@ def is_accepted(member, *words):
 
 def verify_capabilities():
     """What a node can do counts as it said last, also while it is down after a kill, and at a node
-    that was restarted meanwhile. An upgraded node that is told to speak as before counts as older."""
+    that was restarted meanwhile. An upgraded node that is told to speak as before counts as
+    older."""
     words = ("cluster", "location", "rack1")
     with Versions(3, {3}) as world:
         world.join_all()
@@ -260,8 +261,8 @@ def verify_capabilities():
 
 
 def verify_handoff_mixed():
-    """What a node missed while it was away is handed over between the versions, in both directions. A
-    node that joins a cluster with objects waits for the upgrade, and then gets its share."""
+    """What a node missed while it was away is handed over between the versions, in both directions.
+    A node that joins a cluster with objects waits for the upgrade, and then gets its share."""
     with Versions(4, {1, 2}) as world:
         world.join_all()
         write(world[1], "b", query="?w=3")
@@ -353,9 +354,9 @@ def location_upgrade():
 
 
 def verify_crdt_capability():
-    """Updates of data types and counters are refused while a member runs the earlier version, which could
-    not read what they store. A plain value that was put meanwhile stays. From the first bucket type with
-    a data type on, no older node can join."""
+    """Updates of data types and counters are refused while a member runs the earlier version, which
+    could not read what they store. A plain value that was put meanwhile stays. From the first
+    bucket type with a data type on, no older node can join."""
     counters = "/buckets/counted/counters/c"
     with Versions(3, {2, 3}) as world:
         world.join_all()

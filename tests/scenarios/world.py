@@ -57,7 +57,8 @@ class World:
         return list(self.members.values())
 
     def add(self, number, **settings):
-        """Starts a new node on free ports. Other ports are tried if a process took one meanwhile."""
+        """Starts a new node on free ports. Other ports are tried if a process took one
+        meanwhile."""
         for attempt in range(START_TRIES_MAX):
             http_port, pb_port = free_ports(2)
             address = f"127.0.1.{number}"
@@ -96,8 +97,8 @@ class World:
         self.wait_all_up()
 
     def wait_all_up(self):
-        """Waits until every node that runs takes exactly the nodes that run for up, apart from those
-        that have not joined."""
+        """Waits until every node that runs takes exactly the nodes that run for up, apart from
+        those that have not joined."""
         def agree():
             asked = set(self.processes) - self.outside
             return all(self.ups(number) == {self[n].name for n in asked} for number in asked)
@@ -160,16 +161,16 @@ def clock(member, bucket, key, kind=None):
 
 
 def put(member, bucket, key, value, kind=None, query="", **headers):
-    """The status and body of a put over HTTP. Names of headers have `_` in place of `-`, unless they
-    have a `-`."""
+    """The status and body of a put over HTTP. Names of headers have `_` in place of `-`, unless
+    they have a `-`."""
     headers = {name if "-" in name else name.replace("_", "-"): text for name, text in headers.items()}
     status, _, body = ask(member, "PUT", key_path(bucket, key, kind) + query, value.encode(), headers)
     return status, body.decode()
 
 
 class Pb:
-    """One connection over Protocol Buffers. Messages are lists of (tag, value): numbers are varints,
-    and bytes and texts are delimited by their length."""
+    """One connection over Protocol Buffers. Messages are lists of (tag, value): numbers are
+    varints, and bytes and texts are delimited by their length."""
 
     def __init__(self, member):
         host, _, port = member.pb.rpartition(":")

@@ -47,10 +47,10 @@ def make_secret(path):
 
 
 class Member:
-    """One node of a cluster. Its data are in DIRECTORY/node-NUMBER, and its configuration and output
-    are beside them. Addresses are texts, HOST:PORT. `prefix` are words before each command that runs
-    the program, such as those that enter a network namespace. `program` is another program than the
-    one under test."""
+    """One node of a cluster. Its data are in DIRECTORY/node-NUMBER, and its configuration and
+    output are beside them. Addresses are texts, HOST:PORT. `prefix` are words before each command
+    that runs the program, such as those that enter a network namespace. `program` is another
+    program than the one under test."""
 
     def __init__(self, directory, number, name, *, pb, http, peer, settings=None, prefix=()):
         self.number, self.name = number, name
@@ -99,8 +99,8 @@ class Member:
         wait_for(f"the start of node {self.number}", lambda: self.is_ready(process), seconds)
 
     def admin(self, *words, seconds=ADMIN_SECONDS_MAX, statuses=(0,)):
-        """Runs `ombak admin WORDS…` against this node and returns what it printed, if it ended with one
-        of the statuses."""
+        """Runs `ombak admin WORDS…` against this node and returns what it printed, if it ended with
+        one of the statuses."""
         done = subprocess.run(
             [*self.prefix, str(self.program or program()), "admin", "--data", str(self.data), *words], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, timeout=seconds, env=clean_environment(), cwd=self.config.parent)
@@ -144,9 +144,9 @@ PATIENT = {"cluster.suspicion_time": "30s", "cluster.request_stall_time": "30s"}
 class Cluster(Client):
     """A running cluster of `size` nodes: a context manager. Its attributes are those of node 2.
 
-    A put is acknowledged by two of three replicas, and a listing or an index query asks one replica.
-    So what was just written may be missing from it for a moment, as in Riak. Tests that list at once
-    what they have written need puts that wait for all replicas (`waits_for_all`)."""
+    A put is acknowledged by two of three replicas, and a listing or an index query asks one
+    replica. So what was just written may be missing from it for a moment, as in Riak. Tests that
+    list at once what they have written need puts that wait for all replicas (`waits_for_all`)."""
 
     def __init__(self, settings=None, size=3, waits_for_all=False):
         # Bucket types do not take the defaults of the configuration.
@@ -239,7 +239,8 @@ class Cluster(Client):
             print(f"--- the last output of node {member.number}\n{member.said()[-LOG_TAIL_BYTES:]}---", file=sys.stderr)
 
     def _start(self, number):
-        """Starts a node on free ports. Ports are tried again with others if another process took one."""
+        """Starts a node on free ports. Ports are tried again with others if another process took
+        one."""
         for attempt in range(START_TRIES_MAX):
             http, pb = free_ports(2)
             peer = f"127.0.1.{number}"
@@ -269,13 +270,14 @@ class Cluster(Client):
 
 
 def under_test(settings=None, size=0, waits_for_all=False):
-    """What a test of one node runs against: a node, or with a `size` a cluster of so many nodes, whose
-    puts wait for all replicas if the test asks for that."""
+    """What a test of one node runs against: a node, or with a `size` a cluster of so many nodes,
+    whose puts wait for all replicas if the test asks for that."""
     return Cluster(settings, size, waits_for_all) if size else Node(settings)
 
 
 def take_size(words):
-    """Splits `--cluster N` off the words of a command line. Returns N, or 0, and the other words."""
+    """Splits `--cluster N` off the words of a command line. Returns N, or 0, and the other
+    words."""
     if "--cluster" not in words:
         return 0, list(words)
     at = words.index("--cluster")

@@ -17,15 +17,15 @@ def total(stats, name):
 
 
 def round_of(member):
-    """When the last round ended in which every member took part, in Unix seconds, and how many keys it
-    repaired; none if there was none since the start of a member."""
+    """When the last round ended in which every member took part, in Unix seconds, and how many keys
+    it repaired; none if there was none since the start of a member."""
     found = json.loads(member.admin("cluster", "settled", "--json", statuses=(0, 1))).get("exchange_round")
     return (found["ended_secs"], found["repaired"]) if found else None
 
 
 def wait_for_a_round(member, wait_for):
-    """Waits until a round has ended that began after this call. Returns how many keys it repaired. A round
-    that is under way ends at first, so the second one from now on counts."""
+    """Waits until a round has ended that began after this call. Returns how many keys it repaired.
+    A round that is under way ends at first, so the second one from now on counts."""
     for _ in range(2):
         # Times are whole seconds.
         began = int(time.time()) + 1

@@ -69,8 +69,8 @@ _ports_lock = threading.Lock()
 
 
 def free_ports(count, address="127.0.0.1"):
-    """Free ports of this machine. Each is given once, so two tests that run at the same time in this
-    process do not take a port of a node that the other one has stopped for a while."""
+    """Free ports of this machine. Each is given once, so two tests that run at the same time in
+    this process do not take a port of a node that the other one has stopped for a while."""
     sockets, ports = [], []
     try:
         with _ports_lock:

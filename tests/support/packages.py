@@ -43,7 +43,8 @@ def installed(name, pins, install):
 
 
 def run(command, **options):
-    """Runs an installer. A registry may be slow to answer, so the installer is tried a few times."""
+    """Runs an installer. A registry may be slow to answer, so the installer is tried a few
+    times."""
     for attempt in range(1, TRIES_MAX + 1):
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

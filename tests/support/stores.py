@@ -29,8 +29,8 @@ TRIES_MAX = 50
 
 
 class Record(NamedTuple):
-    """A record: its place in its file, and what the store's index has of it. `is_whole` says whether
-    the body has its checksum."""
+    """A record: its place in its file, and what the store's index has of it. `is_whole` says
+    whether the body has its checksum."""
     file: Path
     offset: int
     length: int
@@ -60,7 +60,8 @@ def data_files(store):
 
 
 def records(file):
-    """The records of a data file, in their order. What is no record is skipped, as by the program."""
+    """The records of a data file, in their order. What is no record is skipped, as by the
+    program."""
     content = file.read_bytes()
     if len(content) < FILE_HEADER_BYTES or content[:len(MAGIC)] != MAGIC:
         return
@@ -94,7 +95,8 @@ def record_at(file, content, salt, at):
 
 
 def crc_of(meta, salt, offset):
-    """The checksum of a record's fixed part, key and head, at an offset of a file with this salt."""
+    """The checksum of a record's fixed part, key and head, at an offset of a file with this
+    salt."""
     return zlib.crc32(meta[4:], zlib.crc32(salt + struct.pack("<Q", offset)))
 
 
@@ -152,13 +154,13 @@ def flip_bits(data, keys, backend="bitcask", is_in_body=lambda number: True):
 
 
 def remove_records(data, keys, backend="bitcask", only_newest=False):
-    """Takes the records of some keys out of the stores of a stopped node: all versions of each, or only
-    the newest one, so that an older one shows again. Returns the keys that the node held.
+    """Takes the records of some keys out of the stores of a stopped node: all versions of each, or
+    only the newest one, so that an older one shows again. Returns the keys that the node held.
 
-    In the place of each record comes the removal of a key that never was, which is as long and has the
-    same seq, with checksums that are right. So the length of the file stays, which the inventory knows,
-    and its highest seq. Hint files and indexes on the disk go: the next start reads the data files in
-    their place."""
+    In the place of each record comes the removal of a key that never was, which is as long and has
+    the same seq, with checksums that are right. So the length of the file stays, which the
+    inventory knows, and its highest seq. Hint files and indexes on the disk go: the next start
+    reads the data files in their place."""
     wanted, done = set(keys), set()
     for store in stores(data, backend).values():
         seqs = {key: record.seq for key, record in newest(store).items() if key in wanted}

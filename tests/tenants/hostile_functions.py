@@ -96,7 +96,8 @@ class Beside:
 
     def _run(self, work):
         try:
-            # An attack that is refused at once may end first. Each of these clients asks at least once.
+            # An attack that is refused at once may end first. Each of these clients asks at least
+            # once.
             while True:
                 work()
                 if self.is_over.wait(0.01):

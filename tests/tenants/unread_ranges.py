@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""50 clients ask for the objects of a range of keys (request 40) and read nothing of the answers."""
+"""50 clients ask for the objects of a range of keys (request 40) and read nothing of the
+answers."""
 import tenants
 
 

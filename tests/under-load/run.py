@@ -28,7 +28,8 @@ TEST_LINE = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED)$", r
 
 
 def test_programs(crates):
-    """Builds the tests of the crates. Returns (name, path, directory of the package) of each program."""
+    """Builds the tests of the crates. Returns (name, path, directory of the package) of each
+    program."""
     packages = [word for crate in crates for word in ("--package", f"ombak-{crate}")]
     command = ["cargo", "test", "--locked", "--no-run", "--message-format", "json", *packages]
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)

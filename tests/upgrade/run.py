@@ -47,7 +47,8 @@ HEADING = "## Upgrading to a new version"
 
 
 def documented():
-    """The commands of the document, each with the pattern of what it prints. `...` stands for any text."""
+    """The commands of the document, each with the pattern of what it prints. `...` stands for any
+    text."""
     section = DOCUMENT.read_text().partition(HEADING)[2].partition("\n## ")[0]
     lines = [line.strip() for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL) for line in block.splitlines()]
     found = []
@@ -90,7 +91,8 @@ class Client(threading.Thread):
         what(key)
 
     def ask(self, what, request):
-        """Asks the one node, and then the other one. Returns whether one answered, and its answer."""
+        """Asks the one node, and then the other one. Returns whether one answered, and its
+        answer."""
         self.requests += 1
         began = time.monotonic()
         said = []
@@ -124,9 +126,9 @@ class Client(threading.Thread):
             self.stale += 1
 
     def before_change(self, node, key):
-        """What the key has, and whether that is what this client has written last. While nodes stand in
-        for others, a read may miss a write for a moment, as in Riak. Then a put does not replace what it
-        has not seen, and a delete finds nothing that it could delete."""
+        """What the key has, and whether that is what this client has written last. While nodes
+        stand in for others, a read may miss a write for a moment, as in Riak. Then a put does not
+        replace what it has not seen, and a delete finds nothing that it could delete."""
         found = node.get(BUCKET, key)
         is_newest = self.problem(key, found) is None
         self.stale += not is_newest
@@ -209,7 +211,8 @@ class Upgrade:
             return
 
     def restart(self, place):
-        """Restarts a node with the program under test, and waits until the cluster is whole again."""
+        """Restarts a node with the program under test, and waits until the cluster is whole
+        again."""
         member, began = self.members[place], time.monotonic()
         self.processes[place].terminate()
         status = self.processes[place].wait(cluster.STOP_SECONDS_MAX)

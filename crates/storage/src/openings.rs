@@ -59,7 +59,12 @@ impl Openings {
     /// number of which the history knows nothing any more counts as not lost: the alarm would be
     /// false nearly always.
     pub fn is_lost_for_told(&self, seq: u64) -> bool {
-        self.0.iter().any(|opening| opening.loses(seq))
+        self.opening_that_lost(seq).is_some()
+    }
+
+    /// The newest opening after which a number is missing.
+    pub fn opening_that_lost(&self, seq: u64) -> Option<Opening> {
+        self.0.iter().rfind(|opening| opening.loses(seq)).copied()
     }
 
     /// End and base of each opening, for messages and files.

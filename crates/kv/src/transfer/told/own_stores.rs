@@ -70,12 +70,8 @@ impl OwnStore {
     /// The newest opening that has lost a seq. Before the first append of a run, such a seq is also
     /// above the last one of the store.
     fn opening_that_lost(&self, seq: u64) -> Option<LostTold> {
-        if !self.openings.is_lost_for_told(seq) {
-            return None;
-        }
-        let has_lost = |(end, base): &(u64, u64)| *end < seq && seq < *base;
-        let (end, base) = self.openings.pairs().into_iter().rfind(has_lost)?;
-        Some(LostTold { note: end + 1, restored_to: base })
+        let lost_it = self.openings.opening_that_lost(seq)?;
+        Some(LostTold { note: lost_it.end + 1, restored_to: lost_it.base })
     }
 }
 
