@@ -130,6 +130,10 @@ pub struct Status {
     pub read_errors: u64,
     /// Ranges on disk that were synced once and cannot be read any more. What they held is unknown.
     pub lost_ranges: u64,
+    /// A bound for what may have come back because something is lost: no version with a higher seq
+    /// was replaced or removed by a record that was lost. `u64::MAX`: nobody knows more than that
+    /// something is missing; 0: nothing is lost.
+    pub lost_up_to: u64,
     /// Bytes of torn writes (left by a loss of power or a kill) that the last start found and
     /// ignored.
     pub torn_bytes: u64,

@@ -68,6 +68,14 @@ fn doubt_of_earlier_version(known: &SavedPartition, last: u64) -> u64 {
     }
 }
 
+/// The highest seq that a version of a partition can have that came back because its store lost
+/// something in its middle.
+fn lost_up_to(partition: &Partition) -> u64 {
+    let store = partition.store();
+    // Nobody may know how high the seqs of the lost records were. They were no later than now.
+    store.status().lost_up_to.min(store.last_seq())
+}
+
 /// Takes what the stores have lost so far as known. The node has been alone, so nobody has what it
 /// lost, and nobody can say that it holds something that was removed.
 fn account_for_losses(partitions: &PartitionTable, state: &mut State) {
@@ -124,7 +132,8 @@ impl Transfers {
             state.lost_ranges.insert(known.number, partition.store().status().lost_ranges);
             if let Some(reason) = loss {
                 warn!(partition = known.number, ?reason, "this replica is compared with the others before it is full");
-                self.note_loss(known.number, reason, last);
+                let up_to = if reason == FillReason::Unreadable { lost_up_to(&partition) } else { last };
+                self.note_loss(known.number, reason, up_to);
             }
             // A run of an earlier version of this program gives the seqs again that the store lost.
             let set_aside_to = if loss == Some(FillReason::Restored) { last } else { known.set_aside_to.min(last) };
@@ -223,7 +232,7 @@ impl Transfers {
         let lost = partition.store().status().lost_ranges;
         let are_new = lost > state.lost_ranges.insert(partition.number(), lost).unwrap_or(0);
         if are_new {
-            self.note_damage(partitions, partition.number(), None);
+            self.note_damage(partitions, partition.number(), Some(lost_up_to(partition)));
         }
         are_new
     }

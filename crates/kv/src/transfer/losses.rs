@@ -63,9 +63,10 @@ impl Transfers {
         has_token && has_noted() && self.classes.became_full(class, losses)
     }
 
-    /// Puts everything of a partition in doubt and makes its classes filling, durably, because its
-    /// store lost something in its middle. `up_to` is the highest seq that what was lost can have
-    /// had, if that is known. Returns false if it could not be saved. Blocks.
+    /// Puts what a partition stored up to a seq in doubt and makes its classes filling, durably,
+    /// because its store lost something in its middle. `up_to` is the highest seq that what was
+    /// lost can have had, if that is known; otherwise everything is in doubt. Returns false if it
+    /// could not be saved. Blocks.
     pub fn found_damage(&self, partitions: &PartitionTable, partition: u32, up_to: Option<u64>) -> bool {
         self.note_damage(partitions, partition, up_to);
         self.save_filling(partitions)

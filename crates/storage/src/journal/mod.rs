@@ -80,7 +80,7 @@ pub(crate) use merge::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
 #[cfg(any(test, fuzzing))]
 pub(crate) use merge::{decode as decode_commit, encode as encode_commit};
 pub(crate) use policy::{BackupFiles, DataSizes, JournalPolicy, RecordParts, RecoveryPolicy};
-pub(crate) use recovery::{FoundFiles, Losses, Newest, hint_id, is_lost_version, parse_name};
+pub(crate) use recovery::{FoundFiles, Losses, LostSeqs, Newest, hint_id, is_lost_version, parse_name};
 pub(crate) use root::{DROPPED_SUFFIX, create_root};
 pub(crate) use shared::Shared;
 pub(crate) use small_file::Frame;

@@ -58,6 +58,7 @@ impl<P: JournalPolicy> Core<P> {
             merges: self.counters.merges.load(Ordering::Relaxed),
             read_errors: self.counters.read_errors.load(Ordering::Relaxed),
             lost_ranges: self.lost_ranges_of(&files),
+            lost_up_to: self.lost_up_to.load(Ordering::Acquire),
             torn_bytes: self.torn_bytes,
             disk_full: found_disk_full || self.shared.space.is_below_reserve(),
             poisoned: self.poison.lock().clone(),

@@ -1,7 +1,7 @@
 //! The byte ranges of a data file that are known to have been synced. Damage inside them is
 //! corruption; all other damage is a torn write that a crash left behind.
 
-use super::format::{ALL_SYNCED, FILE_HEADER_BYTES, FileHeader, HintReader, Scanned, Scanner};
+use super::format::{FILE_HEADER_BYTES, FileHeader, HintReader, Scanned, Scanner};
 use crate::backend::ReadMode;
 use crate::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) fn has_appends(file: &dyn File, id: u32) -> io::Result<bool> {
     let mut scanner = Scanner::new(file, header.salt, FILE_HEADER_BYTES as u64, length);
     while let Some(scanned) = scanner.next()? {
         if let Scanned::Record { header, .. } = scanned {
-            return Ok(header.synced_to != ALL_SYNCED);
+            return Ok(header.is_append());
         }
     }
     Ok(false)

@@ -6,7 +6,7 @@ use crate::error::StorageError;
 use crate::journal::format::{RecordHeader, Scanner};
 use crate::journal::{
     BackupFiles, Checkpoint, CompressionPoint, Core, DataSizes, FileState, FoundFiles, JournalConfig, JournalFiles,
-    JournalPolicy, Losses, MergeScheduler, PersistentIndex, RecordParts, RecoveryPolicy, RoomRetry, Writer,
+    JournalPolicy, Losses, LostSeqs, MergeScheduler, PersistentIndex, RecordParts, RecoveryPolicy, RoomRetry, Writer,
 };
 use crate::ledger::{LedgerIndex, durable_checkpoint};
 use std::io;
@@ -60,7 +60,7 @@ impl RecoveryPolicy for LeveledPolicy {
         let what = "data files are not those that the ledger points at";
         tracing::error!(dir = %found.dir().display(), files = misfits.len(), "{what}");
         let missing: Vec<u32> = misfits.into_iter().filter(|id| !found.is_unfinished_output(*id)).collect();
-        losses.note_missing(&missing)?;
+        losses.note_missing(&missing, LostSeqs::Unknown)?;
         index.rebuild()?;
         // The rebuilt ledger has seen nothing.
         self.checkpoint = Checkpoint { next_id: self.checkpoint.next_id, ..Checkpoint::default() };

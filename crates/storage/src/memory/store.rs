@@ -459,6 +459,7 @@ impl Backend for MemoryStore {
 
     fn status(&self) -> Status {
         let state = self.state.read();
+        let lost = self.lost_ranges.load(Ordering::Relaxed);
         Status {
             backend: "memory",
             keys: state.entries.len() as u64,
@@ -466,7 +467,8 @@ impl Backend for MemoryStore {
             index_bytes: state.key_bytes + state.entries.len() as u64 * ENTRY_OVERHEAD_BYTES,
             key_bytes: state.key_bytes,
             put_bytes: state.put_bytes,
-            lost_ranges: self.lost_ranges.load(Ordering::Relaxed),
+            lost_ranges: lost,
+            lost_up_to: if lost > 0 { u64::MAX } else { 0 },
             ..Status::default()
         }
     }

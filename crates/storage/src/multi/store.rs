@@ -282,6 +282,7 @@ impl Backend for MultiStore {
             merges: sum(|child| child.merges),
             read_errors: sum(|child| child.read_errors),
             lost_ranges: sum(|child| child.lost_ranges),
+            lost_up_to: children.iter().map(|child| child.lost_up_to).max().unwrap_or(0),
             torn_bytes: sum(|child| child.torn_bytes),
             disk_full: children.iter().any(|child| child.disk_full),
             poisoned: children.iter().find_map(|child| child.poisoned.clone()),

@@ -17,6 +17,7 @@ mod format_2;
 mod full_disk;
 mod identity;
 mod large_objects;
+mod lost_seqs;
 mod media_errors;
 mod merge_guards;
 mod metamorphic;

@@ -603,6 +603,13 @@ impl Cluster {
         assert!(!self.is_running(node) || self.is_unreadable(node, &storage_key));
     }
 
+    /// Damages the newest record of a key on the disk of a node that does not run, so that nobody
+    /// can say which key it is of.
+    pub fn damage_key(&self, node: usize, bucket: &Bucket, key: &str) {
+        let (path, at, _) = self.place_of(node, bucket, key);
+        self.disk(node).flip_bit(&path, at as u64 * 8).unwrap();
+    }
+
     /// Undoes the damage of a copy.
     pub fn heal(&self, node: usize, bucket: &Bucket, key: &str) {
         let storage_key = self.flip(node, bucket, key);

@@ -180,6 +180,12 @@ impl RecordHeader {
         self.key_start() as u64 + u64::from(self.key_len) + u64::from(self.head_len)
     }
 
+    /// Whether the record was appended to its file. Other files are written as a whole, by merges
+    /// and repairs.
+    pub(crate) fn is_append(&self) -> bool {
+        self.synced_to != ALL_SYNCED
+    }
+
     pub(crate) fn total_len(&self) -> u64 {
         self.meta_len() + u64::from(self.body_len)
     }

@@ -1,6 +1,6 @@
 //! Loads entries into the index: from records that were scanned, and from hint files.
 
-use super::Recovery;
+use super::{LostSeqs, Recovery};
 use crate::error::{StorageError, io_error};
 use crate::journal::data_file::{DataFile, data_path, hint_path};
 use crate::journal::format::{HintEntry, HintReader, HintWriter, Kind};
@@ -35,6 +35,9 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         }
         if whole {
             file.counters.lost_ranges.store(trailer.lost_ranges, Ordering::Relaxed);
+            if trailer.lost_ranges > 0 {
+                self.losses.add_seqs(LostSeqs::OfFile(file.id));
+            }
         } else {
             tracing::warn!(file = %path.display(), "damaged hint file: reading the data instead");
         }

@@ -1,6 +1,6 @@
 //! Loads one data file.
 
-use super::Recovery;
+use super::{LostSeqs, Recovery};
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
@@ -49,7 +49,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         let hint = self.open_hint(id, header.salt)?;
         let known = self.policy.known_state(id, header.salt);
         if let Some(known) = known.filter(|known| known.length <= length) {
-            known.restore(&file.counters);
+            self.restore_known(&file, &known);
             if known.length < length {
                 file.counters.length.store(length, Ordering::Relaxed);
                 self.load_scan(&file, &*handle, known.length..length, self.synced_extent(&file, hint)?)?;
@@ -61,7 +61,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         }
         if known.is_some() {
             // The index has seen more of the file than there is.
-            self.losses.ranges += 1;
+            self.losses.add_range(LostSeqs::OfFile(id));
         }
         let extent = match hint {
             Hint::Whole(reader) if P::loads_from_hints() => {
@@ -101,13 +101,21 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         hint: Hint,
         length: u64,
     ) -> Result<(), StorageError> {
-        known.restore(&file.counters);
+        self.restore_known(file, known);
         file.counters.length.store(length, Ordering::Relaxed);
         file.counters.synced_length.store(length, Ordering::Relaxed);
         if let Hint::Whole(reader) = hint {
             self.load_unread(file.id, Some(file), reader, &|offset| u64::from(offset) >= known.length, &mut None)?;
         }
         Ok(())
+    }
+
+    /// Takes the state in which the index on disk has seen a file.
+    fn restore_known(&mut self, file: &DataFile, known: &FileState) {
+        known.restore(&file.counters);
+        if known.lost_ranges > 0 {
+            self.losses.add_seqs(LostSeqs::OfFile(file.id));
+        }
     }
 
     /// Gives a loaded file the name of a synced file, because it is on disk now.
@@ -141,7 +149,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
             }
             _ => {
                 tracing::error!(file = %path.display(), "not a data file any more: its header is damaged; it is left alone");
-                self.losses.ranges += 1;
+                self.losses.add_range(LostSeqs::OfFile(id));
                 self.unreadable_files.extend(self.inventory.promised().files.get(&id).map(|file| (id, *file)));
                 Ok(None)
             }

@@ -11,11 +11,13 @@ mod entries;
 mod found_files;
 mod load_file;
 mod losses;
+mod lost_seqs;
 mod orphans;
 mod scan;
 
 pub(crate) use found_files::{FoundFiles, parse_name};
 pub(crate) use losses::Losses;
+pub(crate) use lost_seqs::LostSeqs;
 pub(crate) use orphans::{Newest, hint_id, is_lost_version};
 
 use super::feed::Retention;
@@ -109,9 +111,10 @@ fn recover<P: JournalPolicy>(
     }
     let boot = identity.identity().boot;
     let retention = Retention::open(shared.fs.clone(), dir, boot, seq_max, recovery.has_feed_file)?;
+    let lost_up_to = recovery.lost_up_to(seq_max);
     let Recovery { index, policy, files, losses, torn_bytes, has_expiring, consumed_hints, unreadable_files, .. } =
         recovery;
-    let lost_ranges = losses.ranges;
+    let lost_ranges = losses.ranges();
     seqs.raise(seq_max, identity.base());
     if identity.may_miss_appends() {
         seqs.note_missing_appends();
@@ -130,6 +133,7 @@ fn recover<P: JournalPolicy>(
         writer,
         retention,
         lost_ranges,
+        lost_up_to,
         torn_bytes,
         has_expiring,
     })

@@ -14,7 +14,7 @@
 //! the same or a higher sequence number, the data file disappeared in some other way, and its
 //! content is lost.
 
-use super::{FoundFiles, Recovery};
+use super::{FoundFiles, LostSeqs, Recovery};
 use crate::error::{StorageError, io_error};
 use crate::fs::{OpenMode, is_disk_full};
 use crate::journal::config::JournalConfig;
@@ -168,7 +168,7 @@ impl<P: JournalPolicy> Recovery<'_, P> {
     /// and be examined again.
     fn record_missing_file(&mut self, id: u32) -> Result<bool, StorageError> {
         P::data_file_is_missing(&mut self.index)?;
-        or_disk_full(self.losses.note_missing(&[id]))
+        or_disk_full(self.losses.note_missing(&[id], LostSeqs::OfFile(id)))
     }
 }
 

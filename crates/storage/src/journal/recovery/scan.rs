@@ -1,15 +1,15 @@
 //! Reads a data file record by record, and separates corruption from torn writes.
 
-use super::Recovery;
 use super::load_file::Hint;
+use super::{LostSeqs, Recovery};
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
-use crate::fs::{BLOCK_BYTES, File, OpenMode, is_media_error, read_at_twice};
+use crate::fs::{BLOCK_BYTES, File, is_media_error, read_at_twice};
 use crate::journal::data_file::{DataFile, data_path, hint_path, hint_temporary_path};
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::identity::run_before_has_failed;
 use crate::journal::policy::JournalPolicy;
-use crate::journal::synced_extent::{SyncedExtent, has_appends};
+use crate::journal::synced_extent::SyncedExtent;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,6 +18,20 @@ use std::sync::atomic::Ordering;
 /// Bytes that are read and written at once when a part of a file is written again.
 const WRITE_AGAIN_BYTES: usize = 1 << 20;
 
+/// A range in which no record can be found.
+struct DamagedRange {
+    offset: u64,
+    length: u64,
+    /// The seq of the record behind it, if that was appended to the file.
+    next_append: Option<u64>,
+}
+
+impl DamagedRange {
+    fn contains(&self, offset: u64) -> bool {
+        (self.offset..self.offset + self.length).contains(&offset)
+    }
+}
+
 /// What a scan found besides good records.
 #[derive(Default)]
 struct ScanReport {
@@ -25,8 +39,7 @@ struct ScanReport {
     end: u64,
     /// The highest `synced_to` of any record.
     synced_to: u64,
-    /// Offset and length of each damaged range.
-    damage: Vec<(u64, u64)>,
+    damage: Vec<DamagedRange>,
     /// Records with a corrupt body.
     corrupt_bodies: Vec<(u64, RecordHeader)>,
     /// The offsets of the blocks that the disk does not give back.
@@ -34,6 +47,11 @@ struct ScanReport {
 }
 
 impl ScanReport {
+    /// Whether a file of `length` bytes does not have the record any more that began at an offset.
+    fn is_unread(&self, offset: u64, length: u64) -> bool {
+        offset >= length || self.damage.iter().any(|range| range.contains(offset))
+    }
+
     /// Whether the disk does not give back a part of a range. What was there is unknown, so it
     /// counts as corruption, and stays in the file.
     fn has_unread(&self, offset: u64, length: u64) -> bool {
@@ -62,14 +80,15 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         let mut hint = hint.flatten();
         let length = part.end;
         let report = self.scan(file, handle, part, &mut hint)?;
-        file.counters.lost_ranges.fetch_max(extent.lost_ranges(), Ordering::Relaxed);
+        if extent.lost_ranges() > 0 {
+            file.counters.lost_ranges.fetch_max(extent.lost_ranges(), Ordering::Relaxed);
+            self.losses.add_seqs(LostSeqs::OfFile(file.id));
+        }
         let kept = self.classify_damage(file, handle, length, &report, &extent, &mut hint)?;
         if matches!(extent, SyncedExtent::FromHint { .. })
             && let Hint::Whole(reader) = self.open_hint(file.id, file.salt)?
         {
-            let is_damaged =
-                |offset: u64| report.damage.iter().any(|(start, length)| (*start..start + length).contains(&offset));
-            let is_unread = |offset: u32| u64::from(offset) >= length || is_damaged(u64::from(offset));
+            let is_unread = |offset: u32| report.is_unread(u64::from(offset), length);
             self.load_unread(file.id, Some(file), reader, &is_unread, &mut hint)?;
         }
         if kept < length {
@@ -115,8 +134,14 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         let mut scanner = Scanner::skipping_unreadable(handle, file.salt, part.start, part.end);
         while let Some(scanned) = scanner.next().map_err(failed)? {
             match scanned {
-                Scanned::Damage { offset, length } => report.damage.push((offset, length)),
+                Scanned::Damage { offset, length } => {
+                    report.damage.push(DamagedRange { offset, length, next_append: None });
+                }
                 Scanned::Record { offset, header } => {
+                    if let Some(before) = report.damage.last_mut().filter(|range| range.offset + range.length == offset)
+                    {
+                        before.next_append = header.is_append().then_some(header.seq);
+                    }
                     report.synced_to = report.synced_to.max(u64::from(header.synced_to));
                     if scanner.body_matches(offset, &header).map_err(failed)? {
                         report.end = offset + header.total_len();
@@ -152,15 +177,16 @@ impl<P: JournalPolicy> Recovery<'_, P> {
                 || offset >= report.end && offset < synced_end
                 || extent.covers(offset, length, report.synced_to)
         };
+        let listed = self.last_listed(file, extent, |offset| report.is_unread(offset, length))?;
         if extent.has_record_beyond(length) {
-            file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+            self.add_lost_range(file, listed.map_or(LostSeqs::OfFile(file.id), LostSeqs::UpTo));
             tracing::error!(file = %file.path().display(), length, "the file was longer: what its end held is unknown");
         }
         for (offset, header) in &report.corrupt_bodies {
             let end = offset + header.total_len();
             let is_corrupt = was_synced(*offset, header.total_len());
             if is_corrupt && !P::keeps_unreadable_versions() {
-                file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+                self.add_lost_range(file, LostSeqs::UpTo(header.seq));
                 kept = kept.max(end);
             } else if is_corrupt {
                 // The version stays in the index: reads must fail rather than find nothing.
@@ -172,9 +198,10 @@ impl<P: JournalPolicy> Recovery<'_, P> {
                 torn += header.total_len();
             }
         }
-        for (offset, length) in &report.damage {
+        for DamagedRange { offset, length, next_append } in &report.damage {
             if was_synced(*offset, *length) {
-                file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+                let before_next = next_append.map(|seq| seq.saturating_sub(1));
+                self.add_lost_range(file, listed.or(before_next).map_or(LostSeqs::OfFile(file.id), LostSeqs::UpTo));
                 kept = kept.max(offset + length);
                 tracing::error!(file = %file.path().display(), offset, length, "unreadable: what lay there is unknown");
             } else {
@@ -188,12 +215,41 @@ impl<P: JournalPolicy> Recovery<'_, P> {
         Ok(kept)
     }
 
+    /// Counts a lost range of a file.
+    fn add_lost_range(&mut self, file: &DataFile, seqs: LostSeqs) {
+        file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+        self.losses.add_seqs(seqs);
+    }
+
+    /// The highest seq that a hint file lists of those records that its data file does not have any
+    /// more; none if it lists none.
+    fn last_listed(
+        &self,
+        file: &DataFile,
+        extent: &SyncedExtent,
+        is_unread: impl Fn(u64) -> bool,
+    ) -> Result<Option<u64>, StorageError> {
+        if !matches!(extent, SyncedExtent::FromHint { .. }) {
+            return Ok(None);
+        }
+        let Hint::Whole(reader) = self.open_hint(file.id, file.salt)? else { return Ok(None) };
+        let mut last = None;
+        let visit = |entry: HintEntry<'_>| {
+            if is_unread(u64::from(entry.offset)) {
+                last = last.max(Some(entry.seq));
+            }
+        };
+        let path = hint_path(self.dir, file.id);
+        let is_whole = reader.for_each(visit).map_err(|source| io_error("read", &path, source))?;
+        Ok(last.filter(|_| is_whole))
+    }
+
     /// The offset up to which the end of a file is known to have been synced, by what other files
     /// say. It counts for what lies behind the last good record: a gap before that record may be an
     /// older torn write between records.
     fn synced_end(&self, file: &DataFile, report: &ScanReport, extent: &SyncedExtent) -> u64 {
         let promised = self.inventory.promised_length(file.id);
-        let of_damage = report.damage.iter().map(|(offset, _)| *offset);
+        let of_damage = report.damage.iter().map(|range| range.offset);
         let of_bodies = report.corrupt_bodies.iter().map(|(offset, _)| *offset);
         let is_in_doubt = |offset: u64| offset >= report.end && offset >= promised;
         let has_doubt = of_damage.chain(of_bodies).any(is_in_doubt);
@@ -205,17 +261,8 @@ impl<P: JournalPolicy> Recovery<'_, P> {
 
     /// Whether a later file shows that a file was synced as a whole; see `has_appends`.
     fn is_followed_by_appends(&self, id: u32) -> bool {
-        for (later, _) in self.data_files.iter().filter(|(later, is_unsynced)| *later > id && !is_unsynced) {
-            let path = data_path(self.dir, *later);
-            let appends = self.shared.fs.open(&path, OpenMode::Read).and_then(|file| has_appends(&*file, *later));
-            match appends {
-                Ok(true) => return true,
-                Ok(false) => {}
-                // The start reads the file itself, too, if it needs more of it than its hint file.
-                Err(error) => tracing::warn!(file = %path.display(), %error, "it cannot say whether {id} was synced"),
-            }
-        }
-        false
+        let mut later = self.data_files.iter().filter(|(later, is_unsynced)| *later > id && !is_unsynced);
+        later.any(|(later, _)| self.has_appends(&data_path(self.dir, *later), *later, id))
     }
 
     fn load_scanned(

@@ -44,7 +44,9 @@ impl<P: JournalPolicy> Core<P> {
 
     /// Counts further lost ranges, now and at every start from now on.
     pub(crate) fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
-        self.take_over_loss(lost_ranges, &[])
+        self.take_over_loss(lost_ranges, &[])?;
+        self.lost_up_to.store(u64::MAX, Ordering::Release);
+        Ok(())
     }
 
     /// As [`Self::note_loss`], for the ranges of files that are about to be removed. None of them

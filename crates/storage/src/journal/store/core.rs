@@ -60,6 +60,8 @@ pub(crate) struct Core<P: JournalPolicy> {
     /// Lost ranges that no open data file counts: the name of their file is lost too, or the file
     /// cannot be read at all.
     pub(in crate::journal) lost_ranges: AtomicU64,
+    /// See [`crate::Status::lost_up_to`].
+    pub(in crate::journal) lost_up_to: AtomicU64,
     pub(in crate::journal) torn_bytes: u64,
     pub(in crate::journal) now_secs: AtomicU64,
     /// Tickets of live snapshots. Files that were in use when the oldest one began stay on disk.
@@ -89,6 +91,7 @@ pub(in crate::journal) struct Recovered<P: JournalPolicy> {
     pub(in crate::journal) writer: Writer,
     pub(in crate::journal) retention: Retention,
     pub(in crate::journal) lost_ranges: u64,
+    pub(in crate::journal) lost_up_to: u64,
     pub(in crate::journal) torn_bytes: u64,
     pub(in crate::journal) has_expiring: bool,
 }
@@ -119,6 +122,7 @@ impl<P: JournalPolicy> Core<P> {
             unreadable: UnreadableNotifier::default(),
             scrub: ScrubState::default(),
             lost_ranges: AtomicU64::new(found.lost_ranges),
+            lost_up_to: AtomicU64::new(found.lost_up_to),
             torn_bytes: found.torn_bytes,
             now_secs,
             snapshot_tickets: Mutex::default(),
