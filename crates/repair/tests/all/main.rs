@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod copies_age;
+mod doubt;
 mod engines;
 mod exchanges;
 mod fullness;

@@ -9,6 +9,7 @@ use ombak_kv::replica::{AskRequest, Push, ReapingClient, Round, TransferClient};
 use ombak_kv::{ClassId, GetOptions, GetReply, PutOptions};
 use ombak_ring::placement::Step;
 use ombak_storage::fs::sim::Loss;
+use ombak_types::names::encode_storage_key;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, Bucket, Object, Sibling, VectorClock, stored_object};
 use std::sync::Arc;
@@ -221,6 +222,25 @@ async fn a_put_takes_the_place_of_a_copy_in_doubt() {
     assert!(values_at(cluster, 0, &key).contains(&"new".to_owned()));
 }
 
+/// No other replica can show that it was removed. Without the rule a put would drop it, although it
+/// may be all that there is of an acknowledged write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_put_is_merged_with_a_copy_in_doubt_that_has_no_other_replica() {
+    let world = World::new().await;
+    let cluster = &world.cluster;
+    let bucket = cluster.create_type("one", 1);
+    let key = (0..).map(|number| format!("o{number}")).find(|key| cluster.owners(&bucket, key, 1) == [0]).unwrap();
+    let alone = || PutOptions { w: count(1), ..PutOptions::default() };
+    cluster.put(0, &bucket, &key, "old", alone()).await.unwrap();
+    let transfers = host(cluster, 0).transfers().clone();
+    let (home, seq) = (cluster.home_of(&bucket, &key), cluster.stored_seq(0, &bucket, &key).unwrap());
+    transfers.doubt.raise(home, seq);
+    assert!(transfers.is_doubtful(home, seq));
+    cluster.put(0, &bucket, &key, "new", alone()).await.unwrap();
+    assert_eq!(values_of(cluster, 0, &bucket, &key), ["new", "old"]);
+    assert_eq!(dropped(cluster, 0), Vec::<Bytes>::new());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_a_peer_takes_the_place_of_a_copy_in_doubt() {
     let world = World::new().await;
@@ -237,11 +257,20 @@ async fn a_copy_of_a_peer_takes_the_place_of_a_copy_in_doubt() {
 }
 
 fn values_at(cluster: &Cluster, node: usize, key: &str) -> Vec<String> {
-    let partition = host(cluster, node).partitions().find(class_of(cluster, key).partition).unwrap();
-    let found = partition.read(&storage_key(key), Access::Blocking).unwrap().unwrap();
+    values_of(cluster, node, &bucket(), key)
+}
+
+/// The values of the siblings that a node holds of a key, in alphabetical order.
+pub fn values_of(cluster: &Cluster, node: usize, bucket: &Bucket, key: &str) -> Vec<String> {
+    let partition = host(cluster, node).partitions().find(cluster.home_of(bucket, key)).unwrap();
+    let mut storage_key = Vec::new();
+    encode_storage_key(bucket, key.as_bytes(), &mut storage_key);
+    let found = partition.read(&storage_key, Access::Blocking).unwrap().unwrap();
     let object: Object = stored_object::decode(&found.head, found.body.as_ref()).unwrap();
     let text = |sibling: &Sibling| String::from_utf8(sibling.value.to_vec()).unwrap();
-    object.siblings.iter().map(text).collect()
+    let mut values: Vec<String> = object.siblings.iter().map(text).collect();
+    values.sort_unstable();
+    values
 }
 
 /// A key of a home of which the first node is no primary in the class with n = 1.
