@@ -63,6 +63,12 @@ pub enum Broken {
     OwesToNewPrimaries,
     /// A store that was set back doubts everything up to its last opening.
     DoubtUpToTheLastOpening,
+    /// A store that was found to be set back still sends what it read before.
+    SendsWhatWasReadBefore,
+    /// A put whose time is over is tried again.
+    TriesAfterItsTime,
+    /// A foreign copy is judged by the marks for the present primaries alone.
+    FormerMarksAreVoid,
 }
 
 impl Broken {
@@ -82,22 +88,26 @@ impl Broken {
         (Self::AbortDrops, 26),
     ];
 
-    /// The rules about exchanges and marks, in histories with marks. Five have no seed yet: that
-    /// a drop needs all marks, that nobody exchanges while a home changes, that who fills leaves
-    /// out what is covered, that a new primary draws a token, and that nothing covered is owed to
-    /// it.
-    pub const KNOWN_WITH_MARKS: [(Self, u64); 12] = [
+    /// The rules about exchanges and marks, in histories with marks. Three have no seed yet: that
+    /// who fills leaves out what is covered, that a new primary draws a token, and that nothing
+    /// covered is owed to it.
+    pub const KNOWN_WITH_MARKS: [(Self, u64); 17] = [
         (Self::NoMarks, 50),
-        (Self::NoDoubt, 144),
-        (Self::ToldIsForgotten, 125),
+        (Self::NoDoubt, 155),
+        (Self::ToldIsForgotten, 199),
+        (Self::OneMarkDrops, 822),
         (Self::OneLacksIt, 444),
-        (Self::OwesTheCovered, 27),
+        (Self::OwesTheCovered, 22),
         (Self::EmptyIsForgotten, 11),
+        (Self::ExchangesWhileChanging, 2889),
         (Self::ReapsWhileChanging, 52),
         (Self::RolesClearOwnMarks, 58),
-        (Self::ProofsSendTheDoubtful, 104),
+        (Self::ProofsSendTheDoubtful, 573),
         (Self::ProofsSendTheCovered, 58),
         (Self::ProofsMakeNoMark, 58),
-        (Self::DoubtUpToTheLastOpening, 306),
+        (Self::DoubtUpToTheLastOpening, 136),
+        (Self::SendsWhatWasReadBefore, 1251),
+        (Self::TriesAfterItsTime, 436),
+        (Self::FormerMarksAreVoid, 3822),
     ];
 }

@@ -1,5 +1,6 @@
 //! Clients, and the members that coordinate their requests.
 
+use super::broken::Broken;
 use super::model::{Class, Effect, Key, Message};
 use super::request::{Quorum, Request};
 use super::world::{Event, SECOND, World};
@@ -43,6 +44,7 @@ impl World {
         let expected = self.oracle.expected(key, class.n, primary);
         self.requests += 1;
         let request = self.requests;
+        let time = self.rng.within(500, 8 * SECOND);
         let asked = Request {
             key,
             class,
@@ -54,11 +56,11 @@ impl World {
             counted: BTreeMap::new(),
             stored: BTreeSet::new(),
             expected,
+            until: self.now + time,
         };
         if let Some(member) = self.members.get_mut(&node) {
             member.requests.insert(request, asked);
         }
-        let time = self.rng.within(500, 8 * SECOND);
         self.at(time, Event::Expire { node, request });
         self.attempt_in(node, request, sets);
     }
@@ -109,7 +111,8 @@ impl World {
         let held = member.kept_copy(&self.shared, asked_key);
         let is_full = member.is_full(class.home, class.n);
         let Some(asked) = member.requests.get_mut(&request) else { return };
-        if asked.attempt == 6 {
+        let is_late = self.now >= asked.until && !self.shared.is_broken(Broken::TriesAfterItsTime);
+        if asked.attempt == 6 || is_late {
             return;
         }
         (asked.attempt, asked.entry, asked.sets) = (asked.attempt + 1, known, sets);
@@ -127,7 +130,11 @@ impl World {
             member.merge(&self.shared, key, copy);
         }
         let (stamp, read_at) = (self.shared.log[known].number(), self.now);
+        let losses = self.known_losses(node);
         for peer in peers.into_iter().filter(|peer| *peer != node) {
+            if self.is_outdated(node, losses) {
+                break;
+            }
             let message = match write {
                 Some(_) => Message::Write { request, attempt, key, copy, stamp, read_at },
                 None => Message::Read { request, attempt, key, stamp },

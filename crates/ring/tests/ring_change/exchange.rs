@@ -256,7 +256,11 @@ impl Member {
         let is_doubtful = self.is_doubtful(shared, key);
         let store = &self.marking.stores[key];
         let all_lack = answers.values().all(|about| lacks(about.copy, exchange.copy));
-        let all_had = answers.iter().all(|(node, about)| exchange.at <= holding(store, *node, about));
+        let unmarked = answers.iter().filter(|(node, about)| exchange.at > holding(store, **node, about)).count();
+        // Who has ceased to be a primary had it, and proved to its successor what it held.
+        let former = store.marks.keys().filter(|node| !answers.contains_key(node) && store.is_covered_for(**node));
+        let counts = kind == Kind::HandBack && !shared.is_broken(Broken::FormerMarksAreVoid);
+        let all_had = unmarked <= if counts { former.count() } else { 0 };
         let is_dead = all_lack && (is_doubtful || all_had) && !answers.is_empty();
         self.marking.verdicts.insert((key, kind), Verdict { at: exchange.at, changed: exchange.changed, is_dead });
     }
@@ -321,6 +325,7 @@ impl Member {
     /// What it held up to this seq is in doubt.
     pub fn lose_middle(&mut self, shared: &Shared, key: Key, doubt: u64) {
         let token = self.marking.draw(self.id);
+        self.marking.losses += 1;
         let store = &mut self.marking.stores[key];
         (store.doubt, store.accounted) = (doubt, doubt);
         store.token = token;

@@ -117,6 +117,8 @@ pub struct Marking {
     pub rounds: BTreeMap<Key, Round>,
     pub questions: u64,
     pub drawn: u64,
+    /// How often a store was found to have lost something, and not only its unsynced tail.
+    pub losses: u64,
     /// Tombstones that were removed, and copies that were dropped, since somebody looked.
     pub removed: Vec<(Key, Copied)>,
     pub dropped: Vec<(Key, Copied)>,

@@ -30,6 +30,8 @@ pub struct Request {
     pub stored: BTreeSet<NodeId>,
     /// The writes that this get has to see.
     pub expected: Copied,
+    /// When it ends, whatever was answered.
+    pub until: u64,
 }
 
 impl Request {

@@ -91,7 +91,9 @@ impl Member {
             let is_between_primaries = view.is_primary(id, class) && view.is_primary(*peer, class);
             let store = &self.marking.stores[*key];
             let is_named = store.is_covered_for(*peer) || self.is_doubtful(shared, *key);
-            let is_covered = is_named || store.is_covered() && !shared.is_broken(Broken::OwesToNewPrimaries);
+            // A primary for which there is no mark may be new.
+            let may_be_new = !store.marks.contains_key(peer) && !shared.is_broken(Broken::OwesToNewPrimaries);
+            let is_covered = is_named || may_be_new && store.is_covered();
             let is_given = !is_covered || shared.is_broken(Broken::OwesTheCovered) || shared.is_broken(Broken::NoMarks);
             is_given && self.copy(*key) != 0 && (is_between_primaries || view.home(class).is_changing())
         });

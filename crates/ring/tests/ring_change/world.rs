@@ -3,7 +3,7 @@
 use super::broken::Broken;
 use super::leader::{Entry, Leader};
 use super::member::{Member, Outbox, Shared};
-use super::model::{Class, Message, State};
+use super::model::{Class, Key, Message, State};
 use super::oracle::Oracle;
 use super::request::Request;
 use super::rng::Rng;
@@ -219,7 +219,6 @@ impl World {
 
     /// Messages are late, lost and doubled, and pass each other.
     pub fn send(&mut self, from: NodeId, to: NodeId, message: Message) {
-        self.look_for_returned(from, &message);
         let sent = self.now;
         if self.say_hello(from, to) {
             return;
@@ -243,9 +242,24 @@ impl World {
     }
 
     pub fn send_all(&mut self, from: NodeId, out: Outbox) {
+        let losses = self.known_losses(from);
         for (to, message) in out {
+            if self.is_outdated(from, losses) {
+                return;
+            }
             self.send(from, to, message);
         }
+    }
+
+    /// How often the stores of a member were found to have lost something.
+    pub fn known_losses(&self, node: NodeId) -> u64 {
+        self.members.get(&node).map_or(0, |member| member.marking.losses)
+    }
+
+    /// Whether a store of the member was found to be set back since a message was made. The message
+    /// may have what is in doubt now, so it is not sent, to nobody.
+    pub fn is_outdated(&self, from: NodeId, losses: u64) -> bool {
+        self.known_losses(from) != losses && !self.shared.is_broken(Broken::SendsWhatWasReadBefore)
     }
 
     /// Whether the event can happen. Otherwise it happens when the pause is over, or never.
@@ -284,6 +298,7 @@ impl World {
             Message::Answer { term, answer } => self.leader.hear(to, from, term, *answer, self.now),
             other => {
                 let mut out = Outbox::new();
+                self.look_for_returned(from, to, &other);
                 let Some(member) = self.members.get_mut(&to) else { return };
                 member.receive(&self.shared, from, other, &mut out);
                 self.look_at_drops(to);
@@ -292,16 +307,17 @@ impl World {
         }
     }
 
-    /// Notes that a copy which a fault brought back leaves its store, before it was merged with
+    /// Notes that another member takes a copy which a fault brought back, before it was merged with
     /// anything.
-    fn look_for_returned(&mut self, from: NodeId, message: &Message) {
-        let Some(member) = self.members.get(&from) else { return };
-        let sent = match message {
-            Message::Push { key, copy, .. } => &[(*key, *copy)][..],
-            Message::Prove { copies, .. } => &copies[..],
-            _ => &[],
+    fn look_for_returned(&mut self, from: NodeId, to: NodeId, message: &Message) {
+        let (Some(member), Some(receiver)) = (self.members.get(&from), self.members.get(&to)) else { return };
+        let (sent, read_at) = match message {
+            Message::Push { key, copy, read_at, .. } => (&[(*key, *copy)][..], *read_at),
+            Message::Prove { copies, read_at, .. } => (&copies[..], *read_at),
+            _ => return,
         };
-        let spread = sent.iter().filter(|sent| member.marking.returned.contains(sent));
+        let is_taken = |key: Key| !receiver.is_fenced(&self.shared, key, read_at);
+        let spread = sent.iter().filter(|sent| member.marking.returned.contains(sent) && is_taken(sent.0));
         self.oracle.spread.extend(spread.map(|(key, _)| *key));
     }
 
