@@ -181,9 +181,10 @@ impl Pass<'_> {
         Ok(rest)
     }
 
-    /// Drops the copies in doubt that were removed everywhere: all primaries have answered, are
-    /// full and lack them (docs/design/anti-entropy.md §5, rule 6). Returns the others, and the
-    /// keys of those that a full primary holds: these are in doubt no more.
+    /// Drops the copies that were removed everywhere: all primaries have answered, are full and
+    /// lack them, and the copies are in doubt (docs/design/anti-entropy.md §5, rule 6), or were at
+    /// each of them while this node was a primary (§9). Returns the others, and the keys of those
+    /// among them that may be pushed nevertheless.
     async fn drop_removed(
         &mut self,
         n: u32,
@@ -191,16 +192,20 @@ impl Pass<'_> {
     ) -> Result<(Vec<Candidate>, BTreeSet<Bytes>), Error> {
         let (class, transfers) = (ClassId { partition: self.partition, n }, self.host.transfers().clone());
         let Some(exchanges) = self.work.exchanges.get() else { return Ok((candidates, BTreeSet::new())) };
-        let is_doubtful = |one: &Candidate| one.is_readable && transfers.is_doubtful(self.partition, one.seq);
-        let (doubtful, mut rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_doubtful);
-        if doubtful.is_empty() || !transfers.foreign.is_foreign(class) {
-            return Ok((rest.into_iter().chain(doubtful).collect(), BTreeSet::new()));
+        let is_left = |one: &Candidate| one.is_readable && transfers.is_left_to_exchanges(class, one.seq);
+        let (left, mut rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_left);
+        if left.is_empty() || !transfers.foreign.is_foreign(class) {
+            return Ok((rest.into_iter().chain(left).collect(), BTreeSet::new()));
         }
         let primaries = self.placement.home(self.partition).primaries(n);
         let primaries: Vec<NodeId> = primaries.into_iter().collect();
-        let verdicts = exchanges.judge_foreign(self.work, self.host, class, &primaries, &doubtful).await;
+        let verdicts = exchanges.judge_foreign(self.work, self.host, class, &primaries, &left).await;
+        // A primary of an earlier version never says what it has removed.
+        let can_say = primaries.iter().all(|node| exchanges.knows(*node));
         let (mut dead, mut held) = (Vec::new(), BTreeSet::new());
-        for (candidate, verdict) in doubtful.into_iter().zip(verdicts) {
+        for (candidate, verdict) in left.into_iter().zip(verdicts) {
+            let is_certain = !transfers.is_doubtful(self.partition, candidate.seq);
+            let verdict = if is_certain && !can_say { Verdict::Push } else { verdict };
             match verdict {
                 Verdict::Drop => {
                     dead.push(candidate);
@@ -235,20 +240,21 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// [`Self::prove`], but a copy in doubt is not pushed: it goes only if all primaries hold it.
-    /// What a full primary holds is in doubt no more.
+    /// [`Self::prove`], but a copy in doubt, or one that a mark covers, is not pushed: it goes only
+    /// if all primaries hold it. `held` are the keys of those that may be pushed nevertheless.
     async fn prove_certain(&mut self, n: u32, candidates: &[Candidate], held: &BTreeSet<Bytes>) -> Vec<bool> {
         let transfers = self.host.transfers().clone();
-        let is_doubtful = |at: &usize| {
+        let class = ClassId { partition: self.partition, n };
+        let is_left = |at: &usize| {
             let Candidate { held: HeldVersion { key, .. }, seq, .. } = &candidates[*at];
-            transfers.is_doubtful(self.partition, *seq) && !held.contains(key)
+            transfers.is_left_to_exchanges(class, *seq) && !held.contains(key)
         };
-        let (doubtful, certain): (Vec<usize>, Vec<usize>) = (0..candidates.len()).partition(is_doubtful);
-        if doubtful.is_empty() {
+        let (left, certain): (Vec<usize>, Vec<usize>) = (0..candidates.len()).partition(is_left);
+        if left.is_empty() {
             return self.prove(n, candidates, true).await;
         }
         let mut all = vec![false; candidates.len()];
-        for (places, pushes) in [(certain, true), (doubtful, false)] {
+        for (places, pushes) in [(certain, true), (left, false)] {
             let some: Vec<Candidate> = places.iter().map(|at| candidates[*at].clone()).collect();
             if some.is_empty() {
                 continue;

@@ -27,8 +27,11 @@ pub(crate) enum LeftOut {
     Nothing,
     /// What is in doubt.
     Doubtful,
-    /// What is in doubt, and what the mark for the other node covers.
+    /// What is in doubt, and what the mark for the other node covers. If there is none, that node
+    /// may be a new primary, and the mark for any other one counts.
     Marked,
+    /// What is in doubt, and of these ranges what was removed as far as these other primaries know.
+    Removed(Ranges, Vec<NodeId>),
     /// What is left to exchanges, in ranges in which another primary may lack something; none: in
     /// all ranges.
     Suspicious(Option<Ranges>),
@@ -42,6 +45,28 @@ impl LeftOut {
     /// nobody else has what it holds, and nobody can say that something was removed.
     pub(crate) fn of_own(host: &Host, class: ClassId) -> Self {
         if has_other_primaries(host, class) { Self::Doubtful } else { Self::Nothing }
+    }
+
+    /// What is left out of a proof: what is in doubt, and what was removed everywhere before the
+    /// home began to change. If a member of the old set was removed or is marked as down, nobody
+    /// can say that. Fails if one of the others does not answer. Where all of them hold the same
+    /// nothing was removed, and nobody is asked about keys.
+    pub(crate) async fn of_proof(work: &Work, host: &Host, class: ClassId) -> Result<Self, Error> {
+        let placement = host.placement();
+        let old_set = placement.home(class.partition).replica_set(class.n);
+        let others: Vec<NodeId> = old_set.into_iter().filter(|node| *node != host.node_id()).collect();
+        let (peers, exchanges) = (host.peers(), work.exchanges.get());
+        let can_say = |node: &NodeId| {
+            let has_exchanges = exchanges.is_some_and(|exchanges| exchanges.knows(*node));
+            has_exchanges && !peers.was_removed(*node) && !peers.is_marked_down(*node)
+        };
+        if others.is_empty() || !others.iter().all(can_say) {
+            return Ok(Self::of_own(host, class));
+        }
+        Ok(match differing_ranges(host, class, &others).await? {
+            Some(ranges) => Self::Removed(ranges, others),
+            None => Self::of_own(host, class),
+        })
     }
 
     /// What is left out of one pass of an order to give. In the first pass a primary that does not
@@ -101,8 +126,24 @@ impl LeftOut {
             Self::Doubtful => candidates.retain(|candidate| !is_doubtful(candidate)),
             Self::Marked => {
                 let has_exchanges = transfers.other_ways.is_on();
-                let is_covered = |one: &Candidate| has_exchanges && transfers.marks.covers(class, node, one.seq);
-                candidates.retain(|candidate| !is_doubtful(candidate) && !is_covered(candidate));
+                let may_be_new = work.exchanges.get().is_some_and(|exchanges| exchanges.knows(node));
+                let covers = |seq| match may_be_new {
+                    true => transfers.marks.covers_for(class, node, seq),
+                    false => transfers.marks.covers(class, node, seq),
+                };
+                let is_covered = |one: &Candidate| has_exchanges && covers(one.seq);
+                candidates.retain(|one| !is_doubtful(one) && !is_covered(one));
+            }
+            Self::Removed(ranges, others) => {
+                candidates.retain(|candidate| !is_doubtful(candidate));
+                let is_asked = |one: &Candidate| one.is_readable && ranges.include(&one.held.key) && is_left(one);
+                let (asked, mut kept): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_asked);
+                let removed = match work.exchanges.get().filter(|_| !asked.is_empty()) {
+                    Some(exchanges) => exchanges.were_removed(work, host, class, others, &asked).await?,
+                    None => vec![false; asked.len()],
+                };
+                kept.extend(asked.into_iter().zip(removed).filter(|(_, is_removed)| !is_removed).map(|(one, _)| one));
+                return Ok(kept);
             }
             Self::Suspicious(ranges) => {
                 let is_suspicious = |one: &Candidate| ranges.as_ref().is_none_or(|r| r.include(&one.held.key));

@@ -103,7 +103,18 @@ impl Work {
         proving
     }
 
+    /// Proves a class to a member of the new set. A proof that ends gives a mark.
     async fn prove_class(&self, host: &Host, class: ClassId, node: NodeId, begun: u64) -> Result<Proving, Error> {
+        let Some(exchanges) = self.exchanges.get() else { return self.bring_class(host, class, node, begun).await };
+        let mark = exchanges.begin_proof_mark(self, host, (class, node)).await;
+        let proving = self.bring_class(host, class, node, begun).await?;
+        if let Some(mark) = mark.filter(|_| proving == Proving::Proved) {
+            exchanges.keep_proof_mark(self, host, (class, node), mark).await;
+        }
+        Ok(proving)
+    }
+
+    async fn bring_class(&self, host: &Host, class: ClassId, node: NodeId, begun: u64) -> Result<Proving, Error> {
         let keys = host.partitions().find(class.partition)?.store().status().keys;
         let summarize = Summarize { class, ranges: ranges_of(keys), synced: true };
         let theirs = host.peers().transfer(node).summarize(summarize).await?;
@@ -130,7 +141,7 @@ impl Work {
         if !brought.is_empty() {
             let versions = brought.iter().map(|range| own.ranges[*range as usize].versions).sum();
             let which = Which::Class { n: class.n, ranges: Some(Ranges::of(summarize.ranges, &brought)) };
-            let left_out = LeftOut::of_own(host, class);
+            let left_out = LeftOut::of_proof(self, host, class).await?;
             let task = Task { which, since_seq: 0, kind: TransferKind::Ownership, versions: Some(versions), left_out };
             self.bring_all(host, class, node, task).await?;
         }

@@ -16,6 +16,7 @@ use ombak_kv::replica::{
 };
 use ombak_kv::{ClassId, Kv, LocalReplica, Peers, PutReply};
 use ombak_ring::RingVersion;
+use ombak_ring::staging::MemberStatus;
 use ombak_runtime::{BoxFuture, Runtime, RuntimeExt, within};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
@@ -391,6 +392,10 @@ impl Peers for HostPeers {
 
     fn was_removed(&self, node: NodeId) -> bool {
         self.followed().is_some_and(|state| state.removed.contains(&node))
+    }
+
+    fn is_marked_down(&self, node: NodeId) -> bool {
+        self.followed().is_some_and(|state| state.members.get(&node) == Some(&MemberStatus::Down))
     }
 
     fn learn_placement(&self, from: NodeId, _at_least: RingVersion) -> BoxFuture<'static, ()> {

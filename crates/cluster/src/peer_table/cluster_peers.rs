@@ -44,6 +44,8 @@ struct State {
 pub(crate) struct ExcludedNodes {
     /// Members that stand in for nobody: they leave, or own nothing yet.
     pub(crate) no_fallbacks: BTreeSet<NodeId>,
+    /// Members that an operator has marked as down.
+    pub(crate) marked_down: BTreeSet<NodeId>,
     /// Nodes that were removed, and that rings in use still have.
     pub(crate) removed: BTreeSet<NodeId>,
 }
@@ -174,6 +176,10 @@ impl Peers for ClusterPeers {
 
     fn was_removed(&self, node: NodeId) -> bool {
         self.table.load().excluded.removed.contains(&node)
+    }
+
+    fn is_marked_down(&self, node: NodeId) -> bool {
+        self.table.load().excluded.marked_down.contains(&node)
     }
 
     fn replica(&self, node: NodeId) -> Arc<dyn ReplicaClient> {

@@ -32,6 +32,12 @@ pub trait Peers: Send + Sync {
         false
     }
 
+    /// Whether an operator has marked a node as down. Nobody waits for its answers when a home
+    /// changes.
+    fn is_marked_down(&self, _node: NodeId) -> bool {
+        false
+    }
+
     /// Fetches the placement, because another node has told a version that this node does not know.
     /// What is returned ends when there is nothing more to do for it; the caller waits by itself
     /// until the version is in force here.

@@ -95,7 +95,7 @@ impl Transfers {
         if self.in_force.lock().is_none() {
             self.owe_what_was_foreign_before_the_start(adopted.as_ref(), placement, here, ns);
         }
-        self.draw_for_joining(adopted.as_ref(), placement, here);
+        self.draw_for_joining(adopted.as_ref(), placement, here, ns);
         if let Some(before) = adopted.as_ref().filter(|before| before.size() == placement.size()) {
             let begins = placement
                 .homes()
@@ -108,8 +108,8 @@ impl Transfers {
 
     /// Draws other tokens for the classes that this node is to get. It may have been a primary of
     /// them before, and what it handed back in between was not removed (docs/design/anti-entropy.md
-    /// §9).
-    fn draw_for_joining(&self, before: Option<&Placement>, after: &Placement, here: NodeId) {
+    /// §9). A class that has no token gets one: the marks of the proofs name it.
+    fn draw_for_joining(&self, before: Option<&Placement>, after: &Placement, here: NodeId, ns: &BTreeSet<u32>) {
         let before = before.filter(|before| before.size() == after.size());
         let is_same = |home: &HomePlacement<'_>| {
             before.is_some_and(|before| before.home(home.home()).version() == home.version())
@@ -117,6 +117,9 @@ impl Transfers {
         for home in after.homes().filter(|home| !is_same(home)) {
             let joining = joining(&home, here);
             self.fullness.draw_anew(home.home(), &*self.runtime, |n| joining.includes(n));
+            let ns = ns.iter().copied().filter(|n| joining.includes(*n)).collect();
+            // Without randomness the proofs make no marks.
+            self.fullness.draw_missing([home.home()].into_iter(), &ns, &*self.runtime);
         }
     }
 

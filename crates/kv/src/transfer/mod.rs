@@ -30,6 +30,7 @@ mod doubt;
 mod empty_at;
 mod foreign;
 mod fullness;
+mod joining_store;
 mod losses;
 mod marks;
 mod other_ways;

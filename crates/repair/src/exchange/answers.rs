@@ -21,6 +21,7 @@ use crate::compare::compare_seqs;
 use ombak_kv::ClassId;
 use ombak_kv::repair_host::{Known, PeerStore, RepairHost, mix};
 use ombak_kv::replica::{Compare, Held, HeldVersion};
+use ombak_ring::placement::Phase;
 use ombak_runtime::Waited;
 use ombak_types::{Error, NodeId, StoreFailure};
 
@@ -183,14 +184,16 @@ impl Exchanges {
     fn answer_mark(&self, here: &dyn RepairHost, pair: Pair, mark: &MarkQuestion) -> Result<u64, Error> {
         let partition = here.partitions().find(pair.0.partition)?;
         let own_seq = sync(&partition)?;
-        let Some(own) = self.own_store(here, pair.0)?.filter(|own| own.token == mark.token) else { return Ok(0) };
+        let own = self.marked_store(here, pair.0)?.filter(|own| own.token == mark.token);
+        let Some(own) = own else { return Ok(0) };
         self.note(here, pair, Known { store: mark.store_id, seq: mark.seq, own, own_seq })?;
         self.visits.end(pair.0, pair.1);
         Ok(own_seq)
     }
 }
 
-/// Refuses what is no question between two primaries of a settled home, or to one about keys.
+/// Refuses what is no question between two primaries of a settled home, or to one about keys. While
+/// a home changes, proofs ask about keys, and give marks.
 fn check(here: &dyn RepairHost, from: NodeId, question: &ExchangeQuestion) -> Result<(), Error> {
     let (class, placement) = (question.class, here.placement());
     if !question.part.is_valid() {
@@ -202,7 +205,9 @@ fn check(here: &dyn RepairHost, from: NodeId, question: &ExchangeQuestion) -> Re
         return Err(busy("one of the two nodes is no primary of the class"));
     }
     let home = placement.home(class.partition);
-    if home.is_changing() || home.version() != question.home_version {
+    let is_of_proof = matches!(question.part, ExchangePart::Keys(_) | ExchangePart::Mark(_));
+    let is_in_time = !home.is_changing() || is_of_proof && home.phase() == Phase::Pending;
+    if !is_in_time || home.version() != question.home_version {
         return Err(busy("the home is changing, or the two nodes know other versions of it"));
     }
     check_class_print(here, class, question.class_print)?;

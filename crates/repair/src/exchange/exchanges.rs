@@ -109,6 +109,15 @@ impl Exchanges {
         host.transfers().own_store(host.partitions(), class, &ns)
     }
 
+    /// The store of this node for a class of which it is a full primary, or is to be one: then a
+    /// proof gives a mark for it. Blocks.
+    pub(super) fn marked_store(&self, host: &dyn RepairHost, class: ClassId) -> Result<Option<PeerStore>, Error> {
+        match self.own_store(host, class)? {
+            Some(own) => Ok(Some(own)),
+            None => host.transfers().joining_store(host.partitions(), class),
+        }
+    }
+
     /// What another node can rely on: `asked_seq` is the seq of this node's store that it was told
     /// last, and `seq` is what is on the disk by now. Call it after the look that the answer is
     /// about. Blocks.
@@ -118,8 +127,11 @@ impl Exchanges {
         class: ClassId,
         (asked_seq, seq): (u64, u64),
     ) -> Result<Standing, Error> {
-        let Some(PeerStore { store_id, token }) = self.own_store(host, class)? else { return Ok(Standing::default()) };
-        Ok(Standing { is_full: true, is_lost: is_lost(host, class, asked_seq)?, store_id, token, seq })
+        let full = self.own_store(host, class)?;
+        let joining = if full.is_none() { host.transfers().joining_store(host.partitions(), class)? } else { None };
+        let is_full = full.is_some();
+        let Some(PeerStore { store_id, token }) = full.or(joining) else { return Ok(Standing::default()) };
+        Ok(Standing { is_full, is_lost: is_lost(host, class, asked_seq)?, store_id, token, seq })
     }
 
     /// Forgets what belongs to pairs of nodes and classes that are none any more. Blocks.
@@ -130,7 +142,13 @@ impl Exchanges {
         self.counts.retain(|(class, node)| is_needed(class, node));
         self.obstacles.retain(|(class, node)| is_needed(class, node));
         host.transfers().told.retain(|node| !host.peers().was_removed(node));
-        host.transfers().marks.retain(is_needed)
+        // A node that is no primary any more judges by its marks what it still holds of the class.
+        let was_primary = |class: ClassId, node| {
+            let is_of_ring = class.partition < placement.size().get();
+            let is_none = is_of_ring && !placement.home(class.partition).is_primary(here, class.n);
+            is_none && node != here && !host.transfers().foreign.holds_nothing(class)
+        };
+        host.transfers().marks.retain(|class, node| is_needed(class, node) || was_primary(class, node))
     }
 
     /// Takes the pairs that there are now, if something has changed that they follow from.

@@ -50,6 +50,7 @@ mod lists;
 mod machine;
 mod other_ways;
 mod pairs;
+mod proof_marks;
 mod push_dropped;
 mod runner;
 mod schedule;

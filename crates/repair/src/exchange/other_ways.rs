@@ -13,7 +13,7 @@ use super::lists::Item;
 use super::machine::marked_seq;
 use super::pairs::{Pair, witnesses};
 use super::sums::NO_SLOTS;
-use super::verdict::{Verdict, Witness, judge_foreign};
+use super::verdict::{Foreign, Verdict, Witness, judge_foreign};
 use crate::Host;
 use crate::fold::Candidate;
 use crate::work::Work;
@@ -114,6 +114,11 @@ impl DroppedFile for KeepsDropped {
     }
 }
 
+/// The failure of a node that has answered another question.
+pub(super) fn other_answer() -> Error {
+    StoreFailure::internal("another node has answered another question").into()
+}
+
 impl Exchanges {
     /// Whether a node is known to have exchanges.
     pub(crate) fn knows(&self, node: NodeId) -> bool {
@@ -150,8 +155,33 @@ impl Exchanges {
         self.config.takes_early_after
     }
 
-    /// Judges versions in doubt that this node holds for the primaries of a class. They fit into
-    /// one question.
+    /// Says of each version whether it was removed everywhere before the home of its class began to
+    /// change: all other members of the old set lack it, and it was included at each of them. They
+    /// fit into one question. Fails if one of them does not answer. If one is not full, nobody can
+    /// tell, and nothing counts as removed.
+    pub(crate) async fn were_removed(
+        &self,
+        work: &Work,
+        host: &Host,
+        class: ClassId,
+        others: &[NodeId],
+        candidates: &[Candidate],
+    ) -> Result<Vec<bool>, Error> {
+        let mut witnesses = Vec::with_capacity(others.len());
+        for node in others {
+            let client = self.peers.client(*node).ok_or(Error::AllNodesDown)?;
+            let (standing_seq, held) = self.ask_about(work, host, (class, *node), &client, candidates).await?;
+            let Some(marked_seq) = standing_seq else { return Ok(vec![false; candidates.len()]) };
+            witnesses.push(Witness { is_full: true, marked_seq, held });
+        }
+        let copy = |one: &Candidate| Foreign { seq: one.seq, is_in_doubt: false, former_marks: 0 };
+        let is_removed =
+            |(place, one): (usize, &Candidate)| judge_foreign(place, copy(one), &witnesses) == Verdict::Drop;
+        Ok(candidates.iter().enumerate().map(is_removed).collect())
+    }
+
+    /// Judges versions that this node holds for the primaries of a class, and that are in doubt or
+    /// that its marks cover. They fit into one question.
     pub(crate) async fn judge_foreign(
         &self,
         work: &Work,
@@ -168,11 +198,17 @@ impl Exchanges {
                 None => None,
             };
             witnesses.push(match answer {
-                Some((Some(_), held)) => Witness { is_full: true, marked_seq: 0, held },
+                Some((Some(marked_seq), held)) => Witness { is_full: true, marked_seq, held },
                 Some((None, _)) | None => Witness::silent(),
             });
         }
-        (0..candidates.len()).map(|place| judge_foreign(place, &witnesses)).collect()
+        let transfers = host.transfers();
+        let judge_one = |(place, one): (usize, &Candidate)| {
+            let is_in_doubt = transfers.is_doubtful(class.partition, one.seq);
+            let former_marks = transfers.marks.former_marks(class, primaries, one.seq);
+            judge_foreign(place, Foreign { seq: one.seq, is_in_doubt, former_marks }, &witnesses)
+        };
+        candidates.iter().enumerate().map(judge_one).collect()
     }
 
     /// What a primary holds of some versions, and up to which seq of this node's store everything
@@ -190,20 +226,32 @@ impl Exchanges {
         let versions = candidates.iter().map(|candidate| candidate.held.clone()).collect();
         let marked = mark.map_or(0, |mark| mark.peer_seq);
         let part = ExchangePart::Keys(KeysQuestion { store_id, marked_seq: marked, versions });
-        self.throttle.admit(part.bytes()).await;
-        let (home_version, first_slot) = (host.home_version(class.partition), NO_SLOTS);
-        let class_print = host.buckets().snapshot().class_print(class.n);
-        let question = ExchangeQuestion { class, home_version, class_print, first_slot, part };
-        let ExchangeAnswer::Keys(KeysAnswer { standing, known_seq, held }) = work.in_time(client.ask(question)).await?
-        else {
-            return Err(StoreFailure::internal("another node has answered another question").into());
+        let ExchangeAnswer::Keys(answer) = self.ask_one(work, host, class, client, part).await? else {
+            return Err(other_answer());
         };
+        let KeysAnswer { standing, known_seq, held } = answer;
         if held.len() != candidates.len() {
             return Err(StoreFailure::internal("another node has answered for another number of keys").into());
         }
         let own = mark.map_or(0, |mark| marked_seq(&mark, standing));
         let known = counted_seq(&**host, class, known_seq)?;
         Ok((standing.is_full.then_some(own.max(known)), held))
+    }
+
+    /// Asks another node one question that is no part of an exchange.
+    pub(super) async fn ask_one(
+        &self,
+        work: &Work,
+        host: &Host,
+        class: ClassId,
+        client: &Arc<dyn ExchangeClient>,
+        part: ExchangePart,
+    ) -> Result<ExchangeAnswer, Error> {
+        self.throttle.admit(part.bytes()).await;
+        let (home_version, first_slot) = (host.home_version(class.partition), NO_SLOTS);
+        let class_print = host.buckets().snapshot().class_print(class.n);
+        let question = ExchangeQuestion { class, home_version, class_print, first_slot, part };
+        work.in_time(client.ask(question)).await
     }
 
     /// Drops foreign copies that had been handed back before, or that were removed everywhere, each

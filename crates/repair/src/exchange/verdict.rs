@@ -88,15 +88,38 @@ pub(crate) fn judge(place: usize, lacked: Lacked, witnesses: &[Witness]) -> Verd
     }
 }
 
-/// Judges a version in doubt that this node holds for the primaries of its class, which are all of
-/// these. As long as one of them holds it in doubt itself, or cannot read it, that one decides.
-pub(crate) fn judge_foreign(place: usize, primaries: &[Witness]) -> Verdict {
+/// A version that this node holds for the primaries of its class. It is in doubt, or a mark of the
+/// time at which this node was a primary covers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Foreign {
+    /// Its seq in this node's store.
+    pub(crate) seq: u64,
+    /// Whether it is in doubt here.
+    pub(crate) is_in_doubt: bool,
+    /// The number of nodes that are no primaries any more, and at which the version was, by the
+    /// marks for them. Each has proved to the one that took its place what it held.
+    pub(crate) former_marks: usize,
+}
+
+/// Judges a version that this node holds for the primaries of its class, which are all of these. As
+/// long as one of them holds a version in doubt in doubt itself, or cannot read it, that one
+/// decides.
+pub(crate) fn judge_foreign(place: usize, copy: Foreign, primaries: &[Witness]) -> Verdict {
+    let Foreign { seq, is_in_doubt, former_marks } = copy;
+    let unmarked = primaries.iter().filter(|primary| seq > primary.marked_seq).count();
     let of_primary = |primary: &Witness| primary.held.get(place).copied().filter(|_| primary.is_full);
     let held: Option<Vec<KeyHeld>> = primaries.iter().map(of_primary).collect();
     let is_held = |held: &KeyHeld| matches!(held, KeyHeld::Readable(Held::Same | Held::Covers | Held::Less));
     match held.filter(|held| !held.is_empty()) {
         Some(held) if held.iter().any(is_held) => Verdict::Push,
-        Some(held) if held.iter().all(|held| held.is_lack()) => Verdict::Drop,
+        Some(held) if held.iter().all(|held| held.is_lack()) => {
+            if is_in_doubt || unmarked <= former_marks {
+                Verdict::Drop
+            } else {
+                Verdict::Push
+            }
+        }
+        Some(_) if !is_in_doubt => Verdict::Push,
         Some(_) | None => Verdict::Withhold,
     }
 }
@@ -172,7 +195,28 @@ mod tests {
             (vec![nothing.clone(), with(KeyHeld::Unreadable)], Verdict::Withhold),
             (vec![nothing, with(KeyHeld::InDoubt(Held::Same))], Verdict::Withhold),
         ] {
-            assert_eq!(judge_foreign(0, &primaries), verdict, "{primaries:?}");
+            let copy = Foreign { seq: SEQ, is_in_doubt: true, former_marks: 0 };
+            assert_eq!(judge_foreign(0, copy, &primaries), verdict, "{primaries:?}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_copy_goes_if_it_was_at_all_primaries_or_at_those_before_them() {
+        let [nothing, same] = [Held::Nothing, Held::Same].map(full);
+        let new = Witness { marked_seq: 0, ..nothing.clone() };
+        let unreadable = Witness { held: vec![KeyHeld::Unreadable], ..nothing.clone() };
+        for (former_marks, primaries, verdict) in [
+            (0, vec![nothing.clone(), nothing.clone()], Verdict::Drop),
+            (0, vec![nothing.clone(), new.clone()], Verdict::Push),
+            (1, vec![nothing.clone(), new.clone()], Verdict::Drop),
+            (1, vec![new.clone(), new], Verdict::Push),
+            (1, vec![nothing.clone(), same], Verdict::Push),
+            (1, vec![nothing.clone(), unreadable], Verdict::Push),
+            (1, vec![nothing.clone(), Witness::silent()], Verdict::Withhold),
+            (1, vec![Witness { is_full: false, ..nothing }], Verdict::Withhold),
+        ] {
+            let copy = Foreign { seq: SEQ, is_in_doubt: false, former_marks };
+            assert_eq!(judge_foreign(0, copy, &primaries), verdict, "{former_marks} {primaries:?}");
         }
     }
 

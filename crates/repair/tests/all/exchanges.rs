@@ -4,7 +4,7 @@
 use crate::engines::cluster::{Cluster, bucket, count};
 use ombak_kv::repair_host::Access;
 use ombak_kv::replica::{TransferClient, checksum_of};
-use ombak_kv::{ClassId, Kv, PutOptions, SLOT_SECS};
+use ombak_kv::{ClassId, Kv, KvConfig, PutOptions, SLOT_SECS};
 use ombak_repair::{
     ClassExchanges, ExchangeAnswer, ExchangeClient, ExchangeConfig, ExchangeFigures, ExchangePart, ExchangePeers,
     ExchangeQuestion, KeyChoice, KeysQuestion, NO_SLOTS, Repair,
@@ -75,14 +75,20 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
+        Self::with_nodes(NODES).await
+    }
+
+    /// With more nodes, of which the further ones own nothing at first.
+    pub async fn with_nodes(nodes: usize) -> Self {
         // A test may lose records on purpose.
-        let cluster = Arc::new(Cluster::configured(NODES, |config| config.tolerates_sums_differences = true));
+        let tolerant = |config: &mut KvConfig| config.tolerates_sums_differences = true;
+        let cluster = Arc::new(Cluster::with_owners(nodes, NODES, tolerant));
         let world = Self { cluster, asked: Arc::default(), hook: Arc::default() };
         for key in 0..KEYS {
             world.cluster.put(key % NODES, &bucket(), &format!("k{key}"), "v", w(3)).await.unwrap();
         }
         world.cluster.wait_until_settled().await;
-        (0..NODES).for_each(|node| world.start_exchanges(node));
+        (0..nodes).for_each(|node| world.start_exchanges(node));
         world
     }
 
@@ -103,7 +109,7 @@ impl World {
         Repair::of(&kv).start_exchanges(&kv, Arc::new(ways), config).unwrap();
     }
 
-    fn figures(&self, node: usize) -> ExchangeFigures {
+    pub fn figures(&self, node: usize) -> ExchangeFigures {
         self.cluster.repair(node).exchange_figures().unwrap()
     }
 

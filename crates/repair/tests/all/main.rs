@@ -15,6 +15,7 @@ mod other_ways;
 mod placements;
 mod replicas;
 mod restored;
+mod ring_change_marks;
 mod rounds;
 mod scrub;
 mod starting;

@@ -19,16 +19,16 @@ fn r(n: u32) -> GetOptions {
     GetOptions { r: count(n), notfound_ok: Some(false), ..GetOptions::default() }
 }
 
-fn host(cluster: &Cluster, node: usize) -> Arc<dyn RepairHost> {
+pub fn host(cluster: &Cluster, node: usize) -> Arc<dyn RepairHost> {
     cluster.kv(node).repair_host()
 }
 
-fn class_of(cluster: &Cluster, key: &str) -> ClassId {
+pub fn class_of(cluster: &Cluster, key: &str) -> ClassId {
     ClassId { partition: cluster.home_of(&bucket(), key), n: 3 }
 }
 
 /// Removes a key from the store of a node, as a round of reaping does.
-fn remove(cluster: &Cluster, node: usize, key: &str) {
+pub fn remove(cluster: &Cluster, node: usize, key: &str) {
     let digest = cluster.stored(node, &bucket(), key).unwrap();
     let partition = host(cluster, node).partitions().find(class_of(cluster, key).partition).unwrap();
     let key = storage_key(key);
@@ -43,7 +43,7 @@ fn last_seq(cluster: &Cluster, node: usize, key: &str) -> u64 {
 
 /// A world with marks, in which one key was removed at the first two nodes and is at the third one
 /// again.
-async fn with_a_dead_copy() -> (World, String) {
+pub async fn with_a_dead_copy() -> (World, String) {
     let world = World::new().await;
     let key = world.keys().remove(0);
     world.round().await;
@@ -52,7 +52,7 @@ async fn with_a_dead_copy() -> (World, String) {
     (world, key)
 }
 
-fn dropped(cluster: &Cluster, node: usize) -> Vec<Bytes> {
+pub fn dropped(cluster: &Cluster, node: usize) -> Vec<Bytes> {
     cluster.repair(node).dropped_copies().unwrap().into_iter().map(|copy| copy.key).collect()
 }
 

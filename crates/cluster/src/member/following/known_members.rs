@@ -11,9 +11,11 @@ pub(super) fn excluded(state: &Metadata) -> ExcludedNodes {
         matches!(member.status, MemberStatus::Joining | MemberStatus::Leaving | MemberStatus::Exiting)
     };
     let no_fallbacks = state.members().iter().filter(|(_, member)| stands_in_for_nobody(member));
+    let marked_down = state.members().iter().filter(|(_, member)| member.status == MemberStatus::Down);
     let of_rings = state.placement().map(|placement| placement.nodes()).unwrap_or_default();
     ExcludedNodes {
         no_fallbacks: no_fallbacks.map(|(node, _)| *node).collect(),
+        marked_down: marked_down.map(|(node, _)| *node).collect(),
         removed: of_rings.into_iter().filter(|node| state.was_removed(*node)).collect(),
     }
 }

@@ -77,6 +77,20 @@ impl SyncMarks {
         self.any(class, |covered| seq <= covered.seq)
     }
 
+    /// As [`Self::covers`]. A peer for which there is no mark yet may be a new primary: then the
+    /// mark for any other one counts (docs/design/anti-entropy.md §9).
+    pub fn covers_for(&self, class: ClassId, peer: NodeId, seq: u64) -> bool {
+        self.covers(class, peer, seq) || self.covers_any(class, seq) && !self.any(class, |covered| covered.peer == peer)
+    }
+
+    /// The number of nodes that are none of `primaries`, and whose marks cover a seq.
+    pub fn former_marks(&self, class: ClassId, primaries: &[NodeId], seq: u64) -> usize {
+        let Some(place) = self.covered.get(class.partition as usize) else { return 0 };
+        let is_former =
+            |covered: &&Covered| covered.n == class.n && seq <= covered.seq && !primaries.contains(&covered.peer);
+        place.load().iter().filter(is_former).count()
+    }
+
     fn any(&self, class: ClassId, is_wanted: impl Fn(&Covered) -> bool) -> bool {
         let Some(place) = self.covered.get(class.partition as usize) else { return false };
         place.load().iter().any(|covered| covered.n == class.n && is_wanted(covered))
@@ -223,10 +237,17 @@ mod tests {
         assert!(marks.covers(CLASS, NODE, 10) && !marks.covers(CLASS, NODE, 11));
         assert!(!marks.covers(CLASS, NodeId::new(8), 10) && !marks.covers_any(ClassId { n: 2, ..CLASS }, 10));
         assert!(marks.covers_any(CLASS, 10) && !marks.covers_any(CLASS, 11));
+        let other = NodeId::new(8);
+        assert!(marks.covers_for(CLASS, NODE, 10) && marks.covers_for(CLASS, other, 10), "that one may be new");
+        assert!(!marks.covers_for(CLASS, NODE, 11) && !marks.covers_for(CLASS, other, 11));
+        marks.keep(CLASS, other, mark(5)).unwrap();
+        assert!(!marks.covers_for(CLASS, other, 6), "it is not new");
+        let former = |primaries: &[NodeId], seq| marks.former_marks(CLASS, primaries, seq);
+        assert_eq!([former(&[], 5), former(&[], 6), former(&[NODE], 5), former(&[NODE], 6)], [2, 1, 1, 0]);
         let again = open_with(dir.path(), 7);
         assert!(again.covers(CLASS, NODE, 10), "it outlives the process");
         again.forget(CLASS, NODE, mark(10), Instant::now());
-        assert!(!again.covers_any(CLASS, 1), "it does not hold any more");
+        assert!(!again.covers_any(CLASS, 6), "it does not hold any more");
     }
 
     #[test]

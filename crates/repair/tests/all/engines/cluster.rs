@@ -48,6 +48,8 @@ pub struct Links {
     compared: u64,
     /// The nodes that are no members any more.
     removed: BTreeSet<NodeId>,
+    /// The members that an operator has marked as down.
+    marked_down: BTreeSet<NodeId>,
     /// The members that leave.
     leaving: BTreeSet<NodeId>,
 }
@@ -86,6 +88,10 @@ impl Peers for Network {
 
     fn was_removed(&self, node: NodeId) -> bool {
         self.0.lock().removed.contains(&node)
+    }
+
+    fn is_marked_down(&self, node: NodeId) -> bool {
+        self.0.lock().marked_down.contains(&node)
     }
 
     fn name(&self, node: NodeId) -> Option<String> {
@@ -355,6 +361,11 @@ impl Cluster {
     /// The node leaves the cluster.
     pub fn leaves(&self, node: usize) {
         self.network.0.lock().leaving.insert(self.id(node));
+    }
+
+    /// An operator marks a node as down.
+    pub fn mark_down(&self, node: usize) {
+        self.network.0.lock().marked_down.insert(self.id(node));
     }
 
     /// Waits until all nodes that run have proved all pending homes.
