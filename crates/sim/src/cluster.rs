@@ -204,8 +204,8 @@ pub struct Cluster {
     pub(crate) ring_size: u32,
     /// Whether members have the times of the program in place of those of runs.
     pub(crate) has_default_times: bool,
-    /// Whether the file systems of stores cannot tell what is in memory, as that of tmpfs, so that no
-    /// read of a file is allowed on a network thread.
+    /// Whether the file systems of stores cannot tell what is in memory, as that of tmpfs, so that
+    /// no read of a file is allowed on a network thread.
     pub(crate) is_nothing_cached: bool,
     /// Values of data types of up to this many bytes are written as a whole. `None`: there are no
     /// bucket types with data types.

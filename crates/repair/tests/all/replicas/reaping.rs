@@ -199,9 +199,9 @@ async fn a_copy_without_its_time_raises_the_fence_that_its_receiver_missed() {
     }
 }
 
-/// A primary that missed that order gets the tombstone that it has, without its time. It has to read
-/// its value from the disk for that, which the first try of a copy may not do. The fence that is
-/// raised must not refuse the second try, or the primaries never agree.
+/// A primary that missed that order gets the tombstone that it has, without its time. It has to
+/// read its value from the disk for that, which the first try of a copy may not do. The fence that
+/// is raised must not refuse the second try, or the primaries never agree.
 #[tokio::test]
 async fn a_copy_takes_the_time_of_the_tombstone_that_its_receiver_has() {
     let cluster = Cluster::configured(3, without_siblings);
