@@ -6,6 +6,7 @@ use crate::Host;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
+use ombak_kv::ClassId;
 use ombak_kv::repair_host::{Access, BrokenRule, Class, RequestPlacement, is_broken};
 use ombak_kv::replica::{
     AskRequest, ReapReply, Reapable, ReapingClient, RemoveRequest, ReplicaStore, Round, StoreKind, StoreMode,
@@ -243,7 +244,9 @@ impl ReapingRound {
     }
 }
 
-/// Sends a node this node's copy of a key.
+/// Sends a node this node's copy of a key. An exchange decides about a copy that a mark covers, or
+/// that is in doubt: the tombstone may have been removed everywhere else
+/// (docs/design/anti-entropy.md §5).
 async fn push(host: &Host, round: Round, node: NodeId, key: Bytes) -> Result<(), Error> {
     let dvv = dvv_of(host, &key);
     // The counter is noted before the copy is read.
@@ -251,6 +254,12 @@ async fn push(host: &Host, round: Round, node: NodeId, key: Bytes) -> Result<(),
     let (there, number, storage_key) = (host.clone(), round.partition, key.clone());
     let read = move || there.partitions().find(number).map(|partition| partition.read(&storage_key, Access::Blocking));
     let Ok(Some(found)) = host.disk_pool().run(read).await?? else { return Ok(()) };
+    let class = ClassId { partition: round.partition, n: round.n_val };
+    if host.transfers().is_left_to_exchanges(class, found.seq) {
+        // Without room for it, a later round asks again.
+        host.transfers().other_ways.exchange_key(class, &key);
+        return Ok(());
+    }
     let store = ReplicaStore {
         partition: round.partition,
         n: round.n_val,

@@ -81,8 +81,15 @@ impl World {
     /// With more nodes, of which the further ones own nothing at first.
     pub async fn with_nodes(nodes: usize) -> Self {
         // A test may lose records on purpose.
-        let tolerant = |config: &mut KvConfig| config.tolerates_sums_differences = true;
-        let cluster = Arc::new(Cluster::with_owners(nodes, NODES, tolerant));
+        Self::of(nodes, |config| config.tolerates_sums_differences = true).await
+    }
+
+    pub async fn configured(configure: fn(&mut KvConfig)) -> Self {
+        Self::of(NODES, configure).await
+    }
+
+    async fn of(nodes: usize, configure: fn(&mut KvConfig)) -> Self {
+        let cluster = Arc::new(Cluster::with_owners(nodes, NODES, configure));
         let world = Self { cluster, asked: Arc::default(), hook: Arc::default() };
         for key in 0..KEYS {
             world.cluster.put(key % NODES, &bucket(), &format!("k{key}"), "v", w(3)).await.unwrap();

@@ -4,9 +4,9 @@
 use crate::engines::cluster::{Cluster, bucket, count};
 use crate::exchanges::{World, storage_key};
 use bytes::Bytes;
-use ombak_kv::repair_host::{Access, EmptyStore, RepairHost};
+use ombak_kv::repair_host::{Access, EmptyStore, RepairHost, Towards};
 use ombak_kv::replica::{AskRequest, Push, ReapingClient, Round, TransferClient};
-use ombak_kv::{ClassId, GetOptions, GetReply, PutOptions};
+use ombak_kv::{ClassId, DeleteMode, GetOptions, GetReply, PutOptions};
 use ombak_ring::placement::Step;
 use ombak_storage::fs::sim::Loss;
 use ombak_types::names::encode_storage_key;
@@ -102,6 +102,30 @@ async fn a_read_spreads_a_copy_above_the_marks() {
     assert!(matches!(cluster.get(1, &bucket, &key, r(1)).await.unwrap(), GetReply::Found(_)));
     cluster.wait_until("all have it", |c| c.holders(&bucket, &key) == [0, 1, 2]).await;
     assert_eq!(cluster.pushed(), before, "no exchange has brought it");
+}
+
+/// The record of a removal was lost at the node that drives the rounds. Without the rule the round
+/// brings the tombstone to the other two primaries, and a later one removes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_round_of_reaping_spreads_no_tombstone_that_a_mark_covers() {
+    let world = World::configured(|config| config.delete_mode = DeleteMode::After(Duration::from_millis(1))).await;
+    let (cluster, bucket) = (&world.cluster, bucket());
+    world.round().await;
+    let is_driven = |key: &String| world.has_all_primaries(key) && cluster.owners(&bucket, key, 3)[0] == 2;
+    let key = (0..).map(|number| format!("dead{number}")).find(is_driven).unwrap();
+    let class = class_of(cluster, &key);
+    let here = host(cluster, 2);
+    let store_id = here.partitions().find(class.partition).unwrap().store().identity().store_id;
+    for node in [0, 1].map(|node| cluster.id(node)) {
+        let marks = &here.transfers().marks;
+        let mark = marks.towards(class, node, store_id).unwrap();
+        marks.keep(class, node, Towards { seq: mark.seq + 1_000, ..mark }).unwrap();
+    }
+    let mut clock = VectorClock::new();
+    drop(clock.increment(&Actor::new(&[7; 9]), UnixMicros(7)));
+    cluster.store_tombstone(2, &bucket, &key, &clock).await;
+    cluster.wait_until("the tombstone is gone", |c| c.holders(&bucket, &key).is_empty()).await;
+    assert_eq!(dropped(cluster, 2), [storage_key(&key)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
