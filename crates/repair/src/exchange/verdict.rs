@@ -101,24 +101,19 @@ pub(crate) struct Foreign {
     pub(crate) former_marks: usize,
 }
 
-/// Judges a version that this node holds for the primaries of its class, which are all of these. As
-/// long as one of them holds a version in doubt in doubt itself, or cannot read it, that one
-/// decides.
+/// Judges a version that this node holds for the primaries of its class, which are all of these. A
+/// version in doubt is withheld while one of them has it in doubt, too, or cannot read it: that
+/// primary decides.
 pub(crate) fn judge_foreign(place: usize, copy: Foreign, primaries: &[Witness]) -> Verdict {
     let Foreign { seq, is_in_doubt, former_marks } = copy;
     let unmarked = primaries.iter().filter(|primary| seq > primary.marked_seq).count();
+    let is_removed = is_in_doubt || unmarked <= former_marks;
     let of_primary = |primary: &Witness| primary.held.get(place).copied().filter(|_| primary.is_full);
     let held: Option<Vec<KeyHeld>> = primaries.iter().map(of_primary).collect();
     let is_held = |held: &KeyHeld| matches!(held, KeyHeld::Readable(Held::Same | Held::Covers | Held::Less));
     match held.filter(|held| !held.is_empty()) {
         Some(held) if held.iter().any(is_held) => Verdict::Push,
-        Some(held) if held.iter().all(|held| held.is_lack()) => {
-            if is_in_doubt || unmarked <= former_marks {
-                Verdict::Drop
-            } else {
-                Verdict::Push
-            }
-        }
+        Some(held) if held.iter().all(|held| held.is_lack()) && is_removed => Verdict::Drop,
         Some(_) if !is_in_doubt => Verdict::Push,
         Some(_) | None => Verdict::Withhold,
     }
