@@ -171,7 +171,9 @@ impl Clients {
             counts.all()
         };
         if all.is_multiple_of(CHECK_ALL_EVERY) {
-            self.oracle.lock().check_all(&self.cluster.lock());
+            let (cluster, mut oracle) = (self.cluster.lock(), self.oracle.lock());
+            oracle.check_all(&cluster);
+            oracle.check_some_sums(&cluster);
         }
     }
 }
@@ -286,7 +288,10 @@ impl Client {
             ..GetOptions::default()
         };
         let asked = primaries.map_or(0, |pr| count_of(pr, key));
-        let must_find = self.shared.oracle.lock().must_find(key, asked);
+        let must_find = {
+            let (cluster, mut oracle) = (self.shared.cluster.lock(), self.shared.oracle.lock());
+            if oracle.is_unaware(&cluster, key) { BTreeSet::new() } else { oracle.must_find(key, asked) }
+        };
         let reply = self.shared.get(host, key, options).await;
         let what = if of_primaries { "primaries" } else { "" };
         self.log(key, || format!("read {what} through {}: {}", host.0, shown(&reply)));

@@ -12,12 +12,12 @@ use crate::wires::Wires;
 use crate::world::{HostId, World};
 
 use ombak_cluster::{Detection, MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts, Seeds};
-use ombak_kv::{BrokenRule, DeleteMode, Kv, KvConfig, head_terms, is_broken};
+use ombak_kv::{BrokenRule, DeleteMode, Kv, KvConfig, ScrubConfig, head_terms, is_broken};
 use ombak_peer::handshake::Secret;
 use ombak_repair::Repair;
 use ombak_ring::placement::{Decision, Placement, Step};
 use ombak_ring::{KeyHash, Ring};
-use ombak_storage::fs::sim::Loss;
+use ombak_storage::fs::sim::{FaultyFs, Loss};
 use ombak_storage::fs::{DiskReserve, ReservedFs};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, MergeConfig, SyncStrategy,
@@ -75,6 +75,12 @@ pub struct RepairCounts {
     pub filled: u64,
     /// Puts of members that another node has coordinated.
     pub forwarded: u64,
+    /// Exchanges after which another primary held everything.
+    pub exchanges: u64,
+    /// Versions that exchanges have brought to other primaries.
+    pub exchange_repaired: u64,
+    /// Versions that exchanges have dropped, because they had been removed everywhere else.
+    pub exchange_dropped: u64,
 }
 
 /// What a node is to its cluster.
@@ -112,8 +118,10 @@ pub struct Node {
     pub(crate) reserve: Option<Arc<DiskReserve>>,
     /// Whether its disks are full while it leaves.
     pub(crate) leaves_on_full_disks: bool,
-    /// Whether a record of it was damaged since its stores began.
+    /// Whether a record of it was damaged, or its stores were set back, since its stores began.
     pub is_damaged: bool,
+    /// Whether a start may take some of that damage for writes that were interrupted.
+    pub may_hide_damage: bool,
     /// The marks that it had at the last look.
     owed: u64,
     /// The classes that might have lacked something at the last look.
@@ -134,6 +142,7 @@ impl Node {
             reserve: None,
             leaves_on_full_disks: false,
             is_damaged: false,
+            may_hide_damage: false,
             owed: 0,
             filling: 0,
         }
@@ -297,6 +306,12 @@ impl Cluster {
             kv.stats().spirals().iter().find(|(name, _)| *name == "read_repairs").map_or(0, |(_, s)| s.total());
         self.repairs.read_repairs += read_repairs;
         self.repairs.pushed_keys += Repair::of(kv).pushed().0;
+        let classes = Repair::of(kv).exchange_figures().map(|figures| figures.classes).unwrap_or_default();
+        for class in classes.values() {
+            self.repairs.exchanges += class.exchanges;
+            self.repairs.exchange_repaired += class.repaired;
+            self.repairs.exchange_dropped += class.dropped;
+        }
         if let Some(member) = &node.member {
             self.repairs.forwarded += member.node().replica_counts().puts_forwarded;
         }
@@ -385,6 +400,7 @@ impl Cluster {
     /// What a process on a host needs for its engine.
     pub(crate) fn engine_parts(&mut self, host: HostId) -> Result<KvConfig, NoStart> {
         let (runtime, wiring, ring_size) = (self.world.runtime(host), self.wiring, self.ring_size);
+        let scrub = if self.has_default_times { ScrubConfig::default() } else { times::scrubbing() };
         let kinds = self.whole_bytes_max.map_or_else(Vec::new, |bytes_max| {
             ombak_datatypes::kinds_with(Arc::new(ombak_runtime::TokioRuntime), bytes_max)
         });
@@ -429,6 +445,8 @@ impl Cluster {
         config.timeout = REQUEST_LIMIT;
         config.delete_mode = DeleteMode::After(REAP_AFTER);
         config.maintain_interval = MAINTAIN;
+        config.scrub = scrub;
+        (config.keeps_sums, config.tolerates_sums_differences) = (true, true);
         config.runtime = runtime;
         config.hooks.kinds = kinds;
         config.hooks.observers.push(Arc::new(HostWitness { witness, host }));
@@ -444,6 +462,8 @@ impl Cluster {
         let (network, address) = (self.network.of(&self.world, host), address_of(host, PEER_PORT));
         let secret = Secret::new(SECRET).map_err(|e| no_start(host, e))?;
         let mut node = NodeParts::new(kv, network, address, (0, secret), Arc::new(NobodyIsUp));
+        // The counts of clusters of the program's own times are about requests.
+        node.exchange = (!self.has_default_times).then(times::exchanges);
         node.detection = Some(if self.has_default_times { Detection::default() } else { times::detection() });
         let metadata_dir = Path::new(NODE_DIR).join("metadata");
         Ok(MemberParts {
@@ -495,7 +515,13 @@ impl Cluster {
         let (seed, machine) = (self.random.next(), self.world.runtime(host));
         let node = self.node_mut(host);
         node.disks.lose_stores(seed, &machine);
-        node.is_damaged = false;
+        (node.is_damaged, node.may_hide_damage) = (false, false);
+    }
+
+    /// Lets the next process of a stopped node find its stores as they were in an earlier copy of
+    /// their disk.
+    pub(crate) fn set_stores_back(&mut self, host: HostId, copy: Arc<FaultyFs>) {
+        self.node_mut(host).disks.stores = copy;
     }
 }
 

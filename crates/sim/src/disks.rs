@@ -5,6 +5,7 @@ use crate::world::HostRuntime;
 use ombak_storage::AppendMarks;
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub struct Disks {
     pub stores: Arc<FaultyFs>,
     /// How far the stores have come, in the memory of the machine.
     pub append_marks: Arc<AppendMarks>,
+    /// How many processes have ended on them.
+    pub ended_processes: u32,
 }
 
 impl Disks {
@@ -31,6 +34,7 @@ impl Disks {
             node: FaultyFs::on_machine(seed, machine.clone()),
             stores: FaultyFs::on_machine(seed ^ 1, machine.clone()),
             append_marks: AppendMarks::in_memory(RING_SIZE),
+            ended_processes: 0,
         }
     }
 
@@ -38,7 +42,8 @@ impl Disks {
     pub fn restart(&self, loss: Loss) -> Self {
         let append_marks =
             if loss.ends_machine() { AppendMarks::in_memory(RING_SIZE) } else { self.append_marks.clone() };
-        Self { node: self.node.restart(loss), stores: self.stores.restart(loss), append_marks }
+        let ended_processes = self.ended_processes + 1;
+        Self { node: self.node.restart(loss), stores: self.stores.restart(loss), append_marks, ended_processes }
     }
 
     /// Replaces the disk of the stores by an empty one.
@@ -52,6 +57,18 @@ impl Disks {
         let mut files = Vec::new();
         self.walk(Path::new(STORES_DIR), &mut files)?;
         Ok(files)
+    }
+
+    /// The data files of the stores, by the directories of their partitions.
+    pub fn data_files(&self) -> io::Result<BTreeMap<PathBuf, Vec<PathBuf>>> {
+        let mut by_partition = BTreeMap::<PathBuf, Vec<PathBuf>>::new();
+        let is_data = |path: &Path| path.extension().is_some_and(|ext| ext == "data");
+        for (path, _) in self.store_files()?.into_iter().filter(|(path, _)| is_data(path)) {
+            if let Some(partition) = path.parent() {
+                by_partition.entry(partition.to_owned()).or_default().push(path);
+            }
+        }
+        Ok(by_partition)
     }
 
     fn walk(&self, dir: &Path, files: &mut Vec<(PathBuf, u64)>) -> io::Result<()> {

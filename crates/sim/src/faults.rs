@@ -3,8 +3,9 @@
 use crate::bad_sectors;
 use crate::clients::Rush;
 use crate::cluster::{Cluster, MemberStage, Wiring};
-use crate::oracle::{Oracle, Violation};
+use crate::oracle::{Key, Oracle, Violation, storage_keys};
 use crate::random::Random;
+use crate::records::{is_cold, records};
 use crate::starting;
 use crate::world::{HostId, OUTSIDE, World};
 use ombak_runtime::{Runtime, RuntimeExt};
@@ -57,11 +58,15 @@ pub enum FaultKind {
     FalseSuspicion,
     BadSector,
     Remount,
+    Rot,
+    ReturnedVersion,
+    VanishedRecord,
+    SetBackStore,
 }
 
 impl FaultKind {
     /// The kinds of which each strike picks one. Kinds that came later have random numbers of their
-    /// own (`bad_sectors`, `run_extra`), so that earlier seeds stay what they are.
+    /// own (`bad_sectors`, `run_extra`, `decay`), so that earlier seeds stay what they are.
     const AT_RANDOM: [Self; 14] = [
         Self::Kill,
         Self::PowerLoss,
@@ -79,8 +84,9 @@ impl FaultKind {
         Self::FalseSuspicion,
     ];
 
-    /// The kinds that some seeds have besides.
-    const EXTRA: [Self; 2] = [Self::BadSector, Self::Remount];
+    /// The kinds that some seeds have besides, and those that nobody is told of.
+    const EXTRA: [Self; 6] =
+        [Self::BadSector, Self::Remount, Self::Rot, Self::ReturnedVersion, Self::VanishedRecord, Self::SetBackStore];
 
     /// Whether a seed has remounts.
     pub(crate) const fn are_extra_in(seed: u64) -> bool {
@@ -126,6 +132,8 @@ pub struct Nemesis {
     pub rush: Arc<Mutex<Rush>>,
     /// What it does.
     kinds: &'static [FaultKind],
+    /// The keys of the run, by their storage keys.
+    pub(crate) keys: Arc<BTreeMap<Vec<u8>, Key>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -141,6 +149,8 @@ struct State {
     overlapping_max: usize,
     /// Nodes that did not start again with their damaged stores.
     refused_starts: u64,
+    /// Rounds of scrubbing that were begun.
+    scrubs: u64,
 }
 
 impl Nemesis {
@@ -152,6 +162,7 @@ impl Nemesis {
             oracle: oracle.clone(),
             rush: Arc::default(),
             kinds: &FaultKind::AT_RANDOM,
+            keys: Arc::new(storage_keys()),
             state: Arc::default(),
         }
     }
@@ -205,7 +216,13 @@ impl Nemesis {
 
     /// Lets one fault begin, and schedules its end.
     fn strike(&self, kind: FaultKind, random: &mut Random) {
-        let Some(lasting) = self.begin(kind, random) else { return };
+        if let Some(lasting) = self.begin(kind, random) {
+            self.lasts(kind, lasting, random);
+        }
+    }
+
+    /// Counts a fault that has begun, and schedules its end.
+    pub(crate) fn lasts(&self, kind: FaultKind, lasting: Lasting, random: &mut Random) {
         let number = self.count(kind);
         {
             let mut state = self.state.lock();
@@ -230,6 +247,16 @@ impl Nemesis {
         *state.counts.entry(kind).or_default() += 1;
         state.next += 1;
         state.next
+    }
+
+    /// Counts a round of scrubbing that was begun.
+    pub(crate) fn count_scrub(&self) {
+        self.state.lock().scrubs += 1;
+    }
+
+    /// How many rounds of scrubbing were begun.
+    pub fn scrubs(&self) -> u64 {
+        self.state.lock().scrubs
     }
 
     /// Notes that a fault has begun.
@@ -328,13 +355,16 @@ impl Nemesis {
                 Lasting::Nothing
             }
             FaultKind::UnreadableRecord => {
-                self.damage(self.free_host(random)?, random, FaultyFs::flip_bit)?;
+                self.damage(kind, self.free_host(random)?, random, FaultyFs::flip_bit)?;
                 Lasting::Nothing
             }
             FaultKind::BadSector => {
-                self.damage(self.free_host(random)?, random, bad_sectors::spoil)?;
+                self.damage(kind, self.free_host(random)?, random, bad_sectors::spoil)?;
                 Lasting::Nothing
             }
+            // These begin elsewhere (`decay`).
+            FaultKind::Rot | FaultKind::ReturnedVersion => return None,
+            FaultKind::VanishedRecord | FaultKind::SetBackStore => return None,
             FaultKind::FullDisk => {
                 let host = self.take_host(random)?;
                 self.cluster.lock().node(host).disks.stores.set_free_bytes(Some(random.within(0..5_000)));
@@ -345,6 +375,11 @@ impl Nemesis {
 
     /// Stops a node. A node in memory forgets everything with its process.
     pub(crate) fn stop(&self, host: HostId, loss: Loss, loses_disk: bool) {
+        self.stop_after(host, loss, loses_disk, || ());
+    }
+
+    /// The same, after something that the process does last.
+    pub(crate) fn stop_after(&self, host: HostId, loss: Loss, loses_disk: bool, last: impl FnOnce()) {
         let (mut cluster, mut oracle) = (self.cluster.lock(), self.oracle.lock());
         let node = cluster.node(host);
         // What a start makes of damaged files is not known beforehand, so nothing is expected of
@@ -352,12 +387,19 @@ impl Nemesis {
         let is_in_memory = node.backend == crate::cluster::BackendKind::Memory;
         let forgets_all = loses_disk || is_in_memory || node.is_damaged;
         oracle.node_stops(&cluster, host, loss, forgets_all);
+        last();
         cluster.stop(host, loss);
         if loses_disk {
             cluster.lose_stores(host);
         }
         drop(oracle);
         drop(cluster);
+    }
+
+    /// Starts a host that was taken and stopped, and gives it back.
+    pub(crate) async fn start_again(&self, host: HostId) {
+        self.start(host).await;
+        self.state.lock().busy.remove(&host);
     }
 
     async fn start(&self, host: HostId) {
@@ -395,6 +437,7 @@ impl Nemesis {
     /// Damages a data file at some bit.
     fn damage(
         &self,
+        kind: FaultKind,
         host: HostId,
         random: &mut Random,
         damage: impl FnOnce(&FaultyFs, &Path, u64) -> io::Result<()>,
@@ -410,8 +453,13 @@ impl Nemesis {
         }
         let (path, length) = random.pick(&files);
         let before = self.oracle.lock().all_copies(&cluster);
-        damage(&node.disks.stores, path, random.within(0..*length * 8)).ok()?;
-        cluster.nodes[host.0 - 1].is_damaged = true;
+        let bit = random.within(0..*length * 8);
+        let found = records(&node.disks.stores.content(path).ok()?, &self.keys);
+        // A sector that cannot be read is never taken for a write that was interrupted.
+        let may_hide = kind == FaultKind::UnreadableRecord && !is_cold(&found, (bit / 8) as usize);
+        damage(&node.disks.stores, path, bit).ok()?;
+        let node = cluster.node_mut(host);
+        (node.is_damaged, node.may_hide_damage) = (true, node.may_hide_damage | may_hide);
         self.oracle.lock().node_damaged(&cluster, host, before);
         Some(())
     }
@@ -425,10 +473,7 @@ impl Nemesis {
         let text = format!("{:?} fault {number} ends: {lasting:?}", self.world.elapsed());
         self.oracle.lock().note_all(&text);
         match lasting {
-            Lasting::Down(host) => {
-                self.start(host).await;
-                self.state.lock().busy.remove(&host);
-            }
+            Lasting::Down(host) => self.start_again(host).await,
             Lasting::Remounted(host) => {
                 self.start(host).await;
                 // It is asked at once, whether or not it knows what it lacks.

@@ -4,6 +4,7 @@ use crate::bad_sectors;
 use crate::changes::{ChangeKind, Driver, Operator};
 use crate::clients::{self, ClientCounts, Clients};
 use crate::cluster::{Backends, Cluster, Machines, RepairCounts, Wiring};
+use crate::cold_decay::ColdDecay;
 use crate::faults::{FaultKind, Nemesis};
 use crate::made::Made;
 use crate::network::LinkCounts;
@@ -70,6 +71,10 @@ pub struct Report {
     pub removals: RemovalCounts,
     /// How many times a key was checked.
     pub checks: u64,
+    /// How many rounds of scrubbing were begun.
+    pub scrubs: u64,
+    /// How many sums of nodes were compared with their stores.
+    pub sums_compared: u64,
     /// What the run has made and what outlives it.
     pub left_behind: Vec<String>,
     /// What clients did to the key of which a rule was broken.
@@ -112,6 +117,11 @@ impl Report {
             ("copies for others given back", self.removals.hand_backs),
             ("copies for others given back while a fault lasted", self.removals.hand_backs_in_faults),
             ("checks of a key", self.checks),
+            ("rounds of scrubbing", self.scrubs),
+            ("sums compared with stores", self.sums_compared),
+            ("exchanges", self.repairs.exchanges),
+            ("versions that exchanges repaired", self.repairs.exchange_repaired),
+            ("versions that exchanges dropped", self.repairs.exchange_dropped),
             ("changes of members decided while a fault lasted", self.changes_in_faults),
             ("homes that went back to the ring in force", self.aborted_homes),
         ];
@@ -171,7 +181,8 @@ fn run_in_world(seed: u64, made: &Made) -> Report {
     report.destroyed = oracle.destroyed;
     report.unsynced_lost = oracle.unsynced_lost;
     report.removals = oracle.witness.counts();
-    report.checks = oracle.checks;
+    (report.checks, report.sums_compared) = (oracle.checks, oracle.sums_compared);
+    report.scrubs = nemesis.scrubs();
     report.log = oracle.log_of_violation();
     cluster.end();
     report.repairs = cluster.repairs();
@@ -210,6 +221,11 @@ async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Oper
         let is_over = move || still.load(Ordering::SeqCst) == 0 || healed.has_healed();
         runtime.spawn(Box::pin(nemesis.clone().spoil_sectors(seed, is_over)));
     }
+    {
+        let (still, healed) = (left.clone(), nemesis.clone());
+        let is_over = move || still.load(Ordering::SeqCst) == 0 || healed.has_healed();
+        runtime.spawn(Box::pin(nemesis.clone().decay(seed, is_over)));
+    }
     let is_over = || {
         let has_changed = changes.in_faults() > 0 || runtime.now() > began + FIRST_CHANGE_MAX;
         still.load(Ordering::SeqCst) == 0 && has_changed
@@ -218,7 +234,7 @@ async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Oper
     nemesis.heal().await;
     operator.finish(&clients).await;
     runtime.sleep(CALM).await;
-    settling::settle(&clients).await;
+    settling::settle_and_decay(&clients, ColdDecay::new(&nemesis, seed)).await;
     clients.cluster.lock().look_at_repairs();
     queries::check_listings(&clients).await;
     pauses::check(&clients, seed).await;

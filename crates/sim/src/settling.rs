@@ -3,6 +3,8 @@
 
 use crate::clients::Clients;
 use crate::cluster::Cluster;
+use crate::cold_decay::ColdDecay;
+use crate::exchanging;
 use crate::oracle::{Key, Oracle, Violation};
 use crate::world::{HostId, OUTSIDE};
 use ombak_kv::{ClassId, GetOptions, Kv};
@@ -15,8 +17,21 @@ use std::time::Duration;
 const SETTLED_MAX: Duration = Duration::from_secs(600);
 /// How many looks in a row, a second apart, must find that the nodes are settled.
 const CALM_LOOKS: u32 = 3;
+/// How many complete rounds of exchanges there are. After the first one all primaries have the same
+/// values. A removal that is under way may need the second one for its tombstone.
+const EXCHANGE_ROUNDS: usize = 2;
+/// How many stores lose something when everything is at rest.
+const COLD_DECAYS: usize = 2;
 /// How many times a key is read before its replicas must be equal.
 const READ_ROUNDS: usize = 6;
+
+/// Checks all keys.
+fn check_all(clients: &Clients, check: fn(&mut Oracle, &Cluster, Key, &[HostId])) {
+    let (cluster, mut oracle) = (clients.cluster.lock(), clients.oracle.lock());
+    for key in oracle.keys() {
+        check(&mut oracle, &cluster, key, &cluster.owners_of(&key));
+    }
+}
 
 /// What the nodes may still wait for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,15 +42,42 @@ enum Excused {
     Irreplaceable,
 }
 
-/// Waits until the nodes have settled, and checks what they have done by themselves. Then reads
-/// what only reads repair, and waits again.
+/// Waits until the nodes have settled, lets them exchange, and checks what they have done by
+/// themselves. Then reads what only reads repair, and waits again.
 pub(crate) async fn settle(clients: &Clients) {
+    come_to_rest(clients).await;
+    end(clients).await;
+}
+
+/// The same, and lets stores decay when everything is at rest.
+pub(crate) async fn settle_and_decay(clients: &Clients, mut decay: ColdDecay) {
+    come_to_rest(clients).await;
+    for _ in 0..COLD_DECAYS {
+        // From now on the marks cover everything.
+        exchanging::complete_round(clients).await;
+        wait(clients, Excused::Unreadable).await;
+        decay.strike(clients).await;
+        wait(clients, Excused::Unreadable).await;
+    }
+    end(clients).await;
+}
+
+async fn come_to_rest(clients: &Clients) {
     wait(clients, Excused::Unreadable).await;
+    check_all(clients, Oracle::check_settled);
+    exchanging::check_sums(clients).await;
+}
+
+async fn end(clients: &Clients) {
+    for _ in 0..EXCHANGE_ROUNDS {
+        exchanging::complete_round(clients).await;
+        // What was brought may be a tombstone, which is due.
+        wait(clients, Excused::Unreadable).await;
+    }
+    check_all(clients, Oracle::check_exchanged);
     {
         let (cluster, mut oracle) = (clients.cluster.lock(), clients.oracle.lock());
-        for key in oracle.keys() {
-            oracle.check_settled(&cluster, key, &cluster.owners_of(&key));
-        }
+        oracle.check_all_sums(&cluster);
     }
     if read_what_differs(clients).await {
         wait(clients, Excused::Irreplaceable).await;

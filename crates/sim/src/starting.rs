@@ -4,6 +4,7 @@ use crate::bucket_kinds::BucketKind;
 use crate::changes::Follower;
 use crate::cluster::{Cluster, NoStart, PEER_PORT, RING_SIZE, Wiring, no_start};
 use crate::network::address_of;
+use crate::times;
 use crate::typed::TypedKind;
 use crate::world::HostId;
 use ombak_cluster::MemberNode;
@@ -128,7 +129,8 @@ fn start_engine(cluster: &mut Cluster, host: HostId) -> Result<(), NoStart> {
     cluster.network.process_began(host);
     let kv = Kv::open(cluster.engine_parts(host)?).map_err(|e| no_start(host, e))?;
     // From here on the node answers questions about copies.
-    Repair::of(&kv);
+    let (repair, peers) = (Repair::of(&kv), Arc::new(cluster.wires.peers_of(host)));
+    repair.start_exchanges(&kv, peers, times::exchanges()).map_err(|e| no_start(host, e))?;
     create_kinds(cluster, host, &kv)?;
     let follower = Follower::new(cluster.decided.clone(), host, kv.clone(), cluster.world.runtime(host));
     cluster.wires.attach(host, follower, kv.clone());

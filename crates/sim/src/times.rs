@@ -3,7 +3,9 @@
 
 use ombak_cluster::{Detection, MemberTiming};
 use ombak_failure_detection::DetectionConfig;
+use ombak_kv::ScrubConfig;
 use ombak_metadata::Timing;
+use ombak_repair::ExchangeConfig;
 use std::time::Duration;
 
 /// The virtual time that a run may take.
@@ -39,4 +41,21 @@ pub(crate) fn members() -> MemberTiming {
     let steady = MemberTiming::default();
     // A change that takes long meets more faults.
     MemberTiming { metadata, ring_round_min: steady.ring_round, ..steady }
+}
+
+/// The pace of exchanges, and of the checks of sums. Marks have to advance several times while
+/// faults last.
+pub(crate) fn exchanges() -> ExchangeConfig {
+    ExchangeConfig {
+        interval: Duration::from_secs(15),
+        bytes_per_second: 0,
+        check_sums_every: Duration::from_secs(20),
+        ..ExchangeConfig::default()
+    }
+}
+
+/// The pace of scrubbing: a round a minute, which is the shortest that there is. The nemesis begins
+/// further ones.
+pub(crate) const fn scrubbing() -> ScrubConfig {
+    ScrubConfig { is_enabled: true, interval: Duration::from_secs(60), bytes_per_second_max: 0 }
 }

@@ -165,18 +165,32 @@ impl Wires {
 
     /// The peers of a host.
     pub fn of(&self, host: HostId) -> Arc<dyn Peers> {
-        Arc::new(HostPeers { wires: self.clone(), from: self.world.inner().process_of(host) })
+        Arc::new(self.peers_of(host))
+    }
+
+    /// The ways of the process that runs on a host.
+    pub(crate) fn peers_of(&self, host: HostId) -> HostPeers {
+        HostPeers { wires: self.clone(), from: self.world.inner().process_of(host) }
+    }
+
+    /// The host of a node, if the node has ever answered.
+    pub(crate) fn host_of(&self, node: NodeId) -> Option<HostId> {
+        self.state.lock().hosts.get(&node).copied()
+    }
+
+    /// The engine that runs on a host, if it answers.
+    pub(crate) fn engine_on(&self, host: HostId) -> Option<Kv> {
+        self.state.lock().servers.get(&host).map(|server| server.kv.clone())
     }
 
     /// What a host believes about the others.
     pub fn beliefs_of(&self, host: HostId) -> Arc<dyn Liveness> {
-        Arc::new(HostPeers { wires: self.clone(), from: self.world.inner().process_of(host) })
+        Arc::new(self.peers_of(host))
     }
 
     /// Whether the node on a host may lack something of a class.
     fn is_filling(&self, host: HostId, class: ClassId) -> bool {
-        let kv = self.state.lock().servers.get(&host).map(|server| server.kv.clone());
-        kv.is_some_and(|kv| kv.filling_classes().iter().any(|(filling, _)| *filling == class))
+        self.engine_on(host).is_some_and(|kv| kv.filling_classes().iter().any(|(filling, _)| *filling == class))
     }
 
     fn server(&self, to: HostId) -> Option<(HostKey, Arc<HostRuntime>, LocalReplica)> {
@@ -343,9 +357,9 @@ impl Liveness for HostPeers {
 }
 
 /// The peers of one process.
-struct HostPeers {
-    wires: Wires,
-    from: HostKey,
+pub(crate) struct HostPeers {
+    pub(crate) wires: Wires,
+    pub(crate) from: HostKey,
 }
 
 impl Peers for HostPeers {
@@ -427,10 +441,10 @@ impl HostPeers {
 }
 
 /// The replicas of another node.
-struct Remote {
-    wires: Wires,
-    from: HostKey,
-    to: HostId,
+pub(crate) struct Remote {
+    pub(crate) wires: Wires,
+    pub(crate) from: HostKey,
+    pub(crate) to: HostId,
 }
 
 impl ReplicaClient for Remote {
@@ -457,8 +471,9 @@ impl ReplicaClient for Remote {
 
 impl Remote {
     /// Asks a question that may be asked twice.
-    fn repeatable<Q, T, F>(&self, question: Q, ask: fn(LocalReplica, Q) -> F) -> BoxFuture<'static, Result<T, Error>>
+    pub(crate) fn repeatable<Q, T, F, A>(&self, question: Q, ask: A) -> BoxFuture<'static, Result<T, Error>>
     where
+        A: Fn(LocalReplica, Q) -> F + Send + Sync + 'static,
         Q: Clone + Send + Sync + 'static,
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,

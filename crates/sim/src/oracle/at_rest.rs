@@ -49,15 +49,9 @@ impl Oracle {
         self.copies(cluster, key).get(&host).is_some_and(|copy| *copy != DiskCopy::Absent)
     }
 
-    /// Checks a key after the nodes have settled, and before anybody has read it. What makes
-    /// replicas differ then is repaired only by a read, or by an exchange of trees: a tombstone
-    /// that outlived its removal at a primary (docs/design/replication.md §6), and a write whose
-    /// coordinator has ended before it knew who missed the write (§2).
+    /// Checks a key after the nodes have settled: only its owners hold copies of it.
     pub fn check_settled(&mut self, cluster: &Cluster, key: Key, owners: &[HostId]) {
         let copies = self.copies(cluster, key);
-        let witness = self.witness.clone();
-        let history = self.history(key);
-        let is_orphan = |token: &Token| witness.is_orphan(key, *token);
         // What an owner cannot read, others keep.
         let is_whole = owners.iter().all(|owner| copies[owner] != DiskCopy::Unreadable);
         let mut strays =
@@ -65,26 +59,16 @@ impl Oracle {
         if let Some((host, _)) = strays.next() {
             let (key, host, copies) = (key.to_string(), host.0, shown(&copies));
             self.broken(Violation::Stray { key, host, copies });
-            return;
         }
-        let present = || owners.iter().filter_map(|owner| copies[owner].tokens()).flatten();
-        // Where only one of concurrent values is kept, such a write may win wherever it comes to.
-        if key.kind.merging != Merging::Siblings && present().any(is_orphan) {
-            return;
-        }
-        let is_value = |token: &Token| {
-            let is_write = history.writes.get(token).is_some_and(|write| !write.is_delete);
-            is_write && !history.with_successors(*token).iter().any(is_orphan)
-        };
-        let owners = owners.iter().filter(|owner| !witness.was_set_back(**owner, key));
-        let mut values = owners.filter_map(|owner| match &copies[owner] {
-            DiskCopy::Version { tokens, .. } => Some(tokens.iter().filter(|token| is_value(token)).collect()),
-            DiskCopy::Absent => Some(BTreeSet::new()),
-            DiskCopy::Unreadable => None,
-        });
-        let first = values.next();
-        if values.any(|values| Some(values) != first) {
-            self.broken(Violation::Unequal { key: key.to_string(), copies: shown(&copies) });
+    }
+
+    /// Checks a key after a complete round of exchanges, and before anybody has read it: its
+    /// replicas are equal, whatever has made them differ. What cannot be read is left out.
+    pub fn check_exchanged(&mut self, cluster: &Cluster, key: Key, owners: &[HostId]) {
+        self.check_settled(cluster, key, owners);
+        if !self.are_equal(cluster, key, owners) {
+            let copies = shown(&self.copies(cluster, key));
+            self.broken(Violation::Unequal { key: key.to_string(), copies });
         }
     }
 

@@ -1,8 +1,7 @@
 //! What the stores of nodes hold of a key.
 
-use super::Key;
+use ombak_kv::Kv;
 use ombak_storage::{Backend, ReadMode, Stored};
-use ombak_types::names::encode_storage_key;
 use ombak_types::{Object, Sibling, stored_object};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,15 +63,22 @@ impl DiskCopy {
 /// What all disks hold of a key.
 pub type Copies = BTreeMap<HostId, DiskCopy>;
 
-/// Reads what the store of a node holds of a key.
-pub fn peek(store: &dyn Backend, key: &Key) -> DiskCopy {
-    let mut storage_key = Vec::new();
-    encode_storage_key(&key.kind.bucket(), &key.bytes(), &mut storage_key);
-    match store.get_with_expired(&storage_key, ReadMode::Blocking) {
+/// Reads what the store of a node holds of a storage key. Versions up to `set_aside_to` count as
+/// absent, as everywhere else.
+pub fn peek(store: &dyn Backend, storage_key: &[u8], set_aside_to: u64) -> DiskCopy {
+    match store.get_with_expired(storage_key, ReadMode::Blocking) {
         Ok(None) => DiskCopy::Absent,
+        Ok(Some(stored)) if stored.seq <= set_aside_to => DiskCopy::Absent,
         Ok(Some(stored)) => decode(&stored, store.is_synced(stored.seq)),
         Err(_) => DiskCopy::Unreadable,
     }
+}
+
+/// Up to which seq the versions of a partition are set aside on a node; 0: none is
+/// (docs/design/replication.md §8).
+pub(super) fn set_aside_to(kv: Option<&Kv>, partition: u32) -> u64 {
+    let found = kv.and_then(|kv| kv.repair_host().partitions().get(partition));
+    found.map_or(0, |partition| partition.set_aside_to())
 }
 
 fn decode(stored: &Stored, is_synced: bool) -> DiskCopy {

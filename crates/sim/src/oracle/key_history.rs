@@ -44,6 +44,8 @@ pub struct WriteRecord {
     pub is_too_late: bool,
     /// How many primaries have acknowledged it, at least.
     pub primaries: u32,
+    /// How many primaries may have lost their record of it, and do not know it.
+    pub robbed: u32,
     /// The number of destructive faults when the write began.
     pub began_at_fault: u64,
 }
@@ -77,11 +79,12 @@ impl KeyHistory {
         found
     }
 
-    /// The writes that at least so many primaries have acknowledged and that no delete can have
-    /// removed, as far as clients know.
+    /// The writes that at least so many primaries have acknowledged and not lost since, and that no
+    /// delete can have removed, as far as clients know.
     pub fn on_primaries(&self, count: u32) -> BTreeSet<Token> {
         let is_meant = |token: &Token, write: &WriteRecord| {
-            let is_held = write.outcome == Outcome::Acknowledged && write.primaries >= count && !write.is_delete;
+            let is_there = write.primaries.saturating_sub(write.robbed) >= count;
+            let is_held = write.outcome == Outcome::Acknowledged && is_there && !write.is_delete;
             is_held && !write.is_destroyed && !write.is_off_primaries && !self.may_be_deleted(*token)
         };
         self.writes.iter().filter(|(token, write)| is_meant(token, write)).map(|(token, _)| *token).collect()

@@ -1,7 +1,7 @@
 //! A store that has lost writes says so (docs/design/replication.md §1).
 
 use super::copies::peek;
-use super::{DiskCopy, Oracle, Violation};
+use super::{DiskCopy, Oracle, Violation, storage_key_of};
 use crate::cluster::Cluster;
 use crate::world::HostId;
 
@@ -20,7 +20,7 @@ impl Oracle {
             let Some(store) = store.filter(|_| cluster.owners_of(&key).contains(&host)) else { continue };
             let identity = store.identity();
             let knows = identity.has_lost_writes() || identity.is_new() || identity.is_restored;
-            if !knows && peek(&*store, &key) == DiskCopy::Absent {
+            if !knows && peek(&*store, &storage_key_of(key), 0) == DiskCopy::Absent {
                 self.broken(Violation::LossNotNoticed { key: key.to_string(), host: host.0 });
             }
         }

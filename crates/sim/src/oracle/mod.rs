@@ -13,8 +13,10 @@ mod going;
 mod holders;
 mod key_history;
 mod losses;
+mod returned;
 mod roles;
 mod rules;
+mod sums;
 mod violation;
 mod witness;
 
@@ -27,7 +29,10 @@ pub(crate) use witness::HostWitness;
 pub use witness::{RemovalCounts, Witness};
 
 use crate::bucket_kinds::BucketKind;
+use crate::clients::all_keys;
 use bytes::Bytes;
+use ombak_types::names::encode_storage_key;
+use std::collections::BTreeMap;
 
 /// A key of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +48,18 @@ impl Key {
     pub fn bytes(&self) -> Bytes {
         format!("k{}", self.number).into()
     }
+}
+
+/// The storage key of a key.
+pub(crate) fn storage_key_of(key: Key) -> Vec<u8> {
+    let mut storage_key = Vec::new();
+    encode_storage_key(&key.kind.bucket(), &key.bytes(), &mut storage_key);
+    storage_key
+}
+
+/// All keys of a run, by their storage keys.
+pub(crate) fn storage_keys() -> BTreeMap<Vec<u8>, Key> {
+    all_keys().map(|key| (storage_key_of(key), key)).collect()
 }
 
 impl std::fmt::Display for Key {

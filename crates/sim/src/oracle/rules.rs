@@ -1,14 +1,14 @@
 //! What must be true, whatever has failed.
 
-use super::Key;
-use super::Witness;
 use super::conditions::Conditions;
-use super::copies::{Copies, DiskCopy, EventId, Token, peek, tokens_of};
+use super::copies::{Copies, DiskCopy, EventId, Token, peek, set_aside_to, tokens_of};
 use super::key_history::{KeyHistory, Outcome, WriteRecord};
 use super::violation::Violation;
+use super::{Key, Witness, storage_key_of, storage_keys};
 use crate::bucket_kinds::Merging;
 use crate::cluster::{Cluster, MemberStage, Node};
 use crate::world::HostId;
+use ombak_kv::{FillReason, Kv};
 use ombak_storage::fs::sim::Loss;
 use ombak_types::{Object, VectorClock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,6 @@ use std::time::Duration;
 const AFTER_DEADLINE: Duration = Duration::from_millis(5);
 
 /// What clients were told, and what faults have destroyed.
-#[derive(Default)]
 pub struct Oracle {
     pub(super) keys: BTreeMap<Key, KeyHistory>,
     /// What the disks of stopped nodes are known to hold.
@@ -40,6 +39,40 @@ pub struct Oracle {
     pub unsynced_lost: u64,
     /// How many times a key was checked.
     pub checks: u64,
+    /// How many sums of nodes were compared with their stores.
+    pub sums_compared: u64,
+    /// How many times the sums of one partition were checked.
+    pub(super) sums_checks: u64,
+    /// The partitions of hosts from whose stores a record has vanished.
+    pub(super) robbed: BTreeSet<(HostId, u32)>,
+    /// The partitions of hosts whose stores were set back, until their nodes know it.
+    unaware: BTreeSet<(HostId, u32)>,
+    /// All keys of the run.
+    pub(super) storage_keys: BTreeMap<Vec<u8>, Key>,
+}
+
+impl Default for Oracle {
+    fn default() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            stopped: BTreeMap::new(),
+            may_have_lost: BTreeMap::new(),
+            next_token: 0,
+            conditions: Conditions::default(),
+            destructive_faults: 0,
+            forgoes_overlap: false,
+            witness: Witness::default(),
+            violation: None,
+            destroyed: 0,
+            unsynced_lost: 0,
+            checks: 0,
+            sums_compared: 0,
+            sums_checks: 0,
+            robbed: BTreeSet::new(),
+            unaware: BTreeSet::new(),
+            storage_keys: storage_keys(),
+        }
+    }
 }
 
 impl Oracle {
@@ -93,6 +126,7 @@ impl Oracle {
             was_seen: false,
             is_too_late: false,
             primaries: 0,
+            robbed: 0,
             began_at_fault,
         };
         self.history(key).writes.insert(token, record);
@@ -140,6 +174,33 @@ impl Oracle {
         self.keys.get(&key).map(|history| history.on_primaries(count)).filter(|_| is_promised).unwrap_or_default()
     }
 
+    /// The stores of a host were set back. Its node learns that of a store from the primaries that
+    /// were told more of it. Until then it answers with what it has. What it lost since the last
+    /// time that it told anything it learns from exchanges alone (docs/design/anti-entropy.md,
+    /// "Limits").
+    pub fn note_set_back(&mut self, cluster: &Cluster, host: HostId) {
+        let partitions = 0..cluster.ring().map_or(0, |ring| ring.size().get());
+        self.unaware.extend(partitions.map(|partition| (host, partition)));
+    }
+
+    /// Whether the store of a primary of a key was set back, and its node does not know it yet.
+    pub fn is_unaware(&mut self, cluster: &Cluster, key: Key) -> bool {
+        self.look_who_knows(cluster);
+        let owners = cluster.owners_of(&key);
+        cluster.home_of(&key).is_some_and(|home| owners.iter().any(|owner| self.unaware.contains(&(*owner, home))))
+    }
+
+    /// Looks of which stores that were set back the nodes know it by now.
+    fn look_who_knows(&mut self, cluster: &Cluster) {
+        let hosts: BTreeSet<HostId> = self.unaware.iter().map(|(host, _)| *host).collect();
+        for host in hosts {
+            let classes = cluster.node(host).kv.as_ref().map(Kv::filling_classes).unwrap_or_default();
+            for (class, _) in classes.iter().filter(|(_, reason)| *reason == FillReason::Restored) {
+                self.unaware.remove(&(host, class.partition));
+            }
+        }
+    }
+
     /// A read of so many primaries has found nothing at all. `before` are the writes that it must
     /// not miss, from before it began.
     pub fn found_nothing(&mut self, key: Key, primaries: u32, before: &BTreeSet<Token>) {
@@ -170,8 +231,9 @@ impl Oracle {
     /// What all disks hold of a key, as far as it is known.
     pub(super) fn copies(&self, cluster: &Cluster, key: Key) -> Copies {
         let Some(home) = cluster.home_of(&key) else { return Copies::new() };
+        let storage_key = storage_key_of(key);
         let copy = |node: &Node| match (node.store(home), self.stopped.get(&node.host)) {
-            (Some(store), _) => peek(&*store, &key),
+            (Some(store), _) => peek(&*store, &storage_key, set_aside_to(node.kv.as_ref(), home)),
             (None, Some(known)) => known.get(&key).cloned().unwrap_or(DiskCopy::Absent),
             (None, None) => DiskCopy::Absent,
         };
@@ -209,6 +271,9 @@ impl Oracle {
         if forgets_all {
             self.witness.note_destroyed(host);
         }
+        if cluster.node(host).is_damaged {
+            self.witness.note_doubtful(host);
+        }
         if loss != Loss::Nothing || forgets_all {
             self.destructive_faults += 1;
             self.witness.note_loss(host);
@@ -224,9 +289,14 @@ impl Oracle {
     pub fn node_runs(&mut self, cluster: &Cluster, host: HostId) {
         self.stopped.remove(&host);
         self.check_losses(cluster, host);
-        if cluster.node(host).is_damaged {
+        // Damage that the store takes for an interrupted write is unknown to it, and so is what
+        // that has brought back. Anything else is in doubt, and nobody gets it.
+        if cluster.node(host).may_hide_damage {
             for key in self.keys() {
-                self.witness.note_revived(host, key, &self.copies(cluster, key)[&host]);
+                let copy = &self.copies(cluster, key)[&host];
+                if self.witness.note_revived(host, key, copy) {
+                    self.witness.note_returned(host, key, copy);
+                }
             }
         }
     }
@@ -238,12 +308,18 @@ impl Oracle {
     }
 
     /// Something on the disk of a node was damaged. `before` is what all disks held before that.
+    /// From then on all copies of the node may be in doubt. What only it holds may be dropped, so
+    /// that counts as destroyed (docs/design/anti-entropy.md §5, rule 6).
     pub fn node_damaged(&mut self, cluster: &Cluster, host: HostId, before: BTreeMap<Key, Copies>) {
         self.witness.note_destroyed(host);
+        self.witness.note_doubtful(host);
         self.witness.note_loss(host);
         self.destructive_faults += 1;
         for (key, before) in before {
-            let after = self.copies(cluster, key);
+            let mut after = self.copies(cluster, key);
+            if key.kind.n > 1 {
+                after.insert(host, DiskCopy::Absent);
+            }
             self.mark_destroyed(key, &before, &after, cluster.world.elapsed());
         }
     }
@@ -304,6 +380,7 @@ impl Oracle {
 
     /// Checks what must be true of all keys at any time.
     pub fn check_all(&mut self, cluster: &Cluster) {
+        self.look_who_knows(cluster);
         let keys: Vec<Key> = self.keys.keys().copied().collect();
         keys.into_iter().for_each(|key| self.check(cluster, key));
     }
@@ -386,6 +463,11 @@ impl Oracle {
             (None, None) => return,
         };
         self.broken(Violation::Forged { key: key.to_string(), place: place.to_owned(), what });
+    }
+
+    /// Whether a host holds a version of a key that can be read.
+    pub fn holds_readable(&self, cluster: &Cluster, key: Key, host: HostId) -> bool {
+        self.copies(cluster, key).get(&host).is_some_and(|copy| copy.tokens().is_some())
     }
 
     /// All keys that were written.

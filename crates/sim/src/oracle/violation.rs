@@ -160,6 +160,14 @@ pub enum Violation {
         /// The number of the host.
         host: usize,
     },
+    /// Sums are not those of what lies in the stores.
+    #[error("host {host}: {what}")]
+    Sums {
+        /// The number of the host.
+        host: usize,
+        /// What is wrong.
+        what: String,
+    },
     /// A node that was removed takes part.
     #[error("host {host}: {what}")]
     Removed {

@@ -3,17 +3,17 @@
 //! The oracle looks at the disks from time to time. The witness sees what comes and goes in
 //! between, and checks what a removal needs: "keep" and "reap last" of docs/design/replication.md.
 
-use super::Key;
-use super::copies::{DiskCopy, EventId, Seen, Token, peek, seen_in};
+use super::copies::{DiskCopy, EventId, Seen, Token, peek, seen_in, set_aside_to};
 use super::holders::Holders;
+use super::returned::Returned;
 use super::violation::Violation;
+use super::{Key, storage_key_of};
 use crate::bucket_kinds::Merging;
 use crate::watched_stores::WatchedStores;
 use crate::world::HostId;
 use ombak_kv::hooks::{Change, WriteObserver};
 use ombak_kv::{ClassId, Kv};
 use ombak_ring::placement::Placement;
-use ombak_types::names::encode_storage_key;
 use ombak_types::{NodeId, Object};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +74,7 @@ struct Roles {
 #[derive(Default)]
 pub(super) struct State {
     keys: BTreeMap<Vec<u8>, Key>,
-    stores: BTreeMap<HostId, Arc<WatchedStores>>,
+    pub(super) stores: BTreeMap<HostId, Arc<WatchedStores>>,
     /// The engines that run.
     pub(super) engines: BTreeMap<HostId, Kv>,
     pub(super) nodes: BTreeMap<NodeId, HostId>,
@@ -102,16 +102,15 @@ pub(super) struct State {
     last_stored: BTreeMap<(HostId, Key), LastStored>,
     /// The host that stored each write first: its coordinator.
     coordinators: BTreeMap<(Key, Token), HostId>,
-    /// The writes whose coordinator's process has ended. Nobody else knows who has missed them.
-    orphans: BTreeSet<(Key, Token)>,
     /// The hosts that have removed what they had of a key.
     removed: BTreeSet<(HostId, Key)>,
-    /// The hosts that have an older version of a key, because the record of the last one was
-    /// damaged.
-    set_back: BTreeSet<(HostId, Key)>,
+    /// The hosts whose stores were damaged or set back.
+    pub(super) doubtful: BTreeSet<HostId>,
     /// The writes that came back because a record was damaged that said that they were removed or
-    /// replaced.
+    /// replaced, and that looks like an interrupted write.
     revived: BTreeMap<Key, BTreeSet<Token>>,
+    /// Of those keys the version that nobody else gets, if it is known that nobody does.
+    pub(super) returned: BTreeMap<Key, Option<Returned>>,
     /// What was stored since the oracle has asked.
     stored: Vec<(HostId, Key, Writes)>,
     faults: usize,
@@ -121,7 +120,7 @@ pub(super) struct State {
 
 /// Sees all changes of all stores. Clones share everything.
 #[derive(Clone, Default)]
-pub struct Witness(Arc<Mutex<State>>);
+pub struct Witness(pub(super) Arc<Mutex<State>>);
 
 /// The observer of one process.
 pub(crate) struct HostWitness {
@@ -141,9 +140,6 @@ impl Witness {
     pub(crate) fn process_ended(&self, host: HostId) {
         let ended = {
             let mut state = self.0.lock();
-            let orphans: Vec<_> =
-                state.coordinators.iter().filter(|(_, of)| **of == host).map(|(write, _)| *write).collect();
-            state.orphans.extend(orphans);
             // What it knew counts on.
             state.look();
             state.adopted.remove(&host);
@@ -202,33 +198,33 @@ impl Witness {
         self.0.lock().destroyed.insert(host);
     }
 
+    /// Damage has put in doubt what a host holds.
+    pub(crate) fn note_doubtful(&self, host: HostId) {
+        self.0.lock().doubtful.insert(host);
+    }
+
+    /// Whether damage may have put in doubt what a host holds.
+    pub(crate) fn is_doubtful(&self, host: HostId) -> bool {
+        self.0.lock().doubtful.contains(&host)
+    }
+
     /// A host whose stores are damaged has started, and holds this copy of a key. What it had
-    /// removed or replaced may be back, if the damage hit the record that said so.
-    pub(super) fn note_revived(&self, host: HostId, key: Key, copy: &DiskCopy) {
+    /// removed or replaced may be back, if the damage hit the record that said so. The store does
+    /// not know, if the damage looks like a write that a kill has interrupted. Returns whether the
+    /// copy is another one than that of before.
+    pub(super) fn note_revived(&self, host: HostId, key: Key, copy: &DiskCopy) -> bool {
         let mut state = self.0.lock();
         let was_removed = state.removed.contains(&(host, key));
         let is_last = !was_removed && state.last_stored.get(&(host, key)).is_some_and(|last| last.is_same_as(copy));
         if !is_last {
-            state.set_back.insert((host, key));
             state.revived.entry(key).or_default().extend(copy.tokens().into_iter().flatten());
         }
-    }
-
-    /// Whether a damaged record has set a host back to an older version of a key. A damaged record
-    /// at the end of a file looks like a write that a kill has interrupted, so the store does not
-    /// know.
-    pub(super) fn was_set_back(&self, host: HostId, key: Key) -> bool {
-        self.0.lock().set_back.contains(&(host, key))
+        !is_last
     }
 
     /// The writes of a key that came back because a record was damaged.
     pub(super) fn revived(&self, key: Key) -> BTreeSet<Token> {
         self.0.lock().revived.get(&key).cloned().unwrap_or_default()
-    }
-
-    /// Whether the process has ended that coordinated a write.
-    pub(super) fn is_orphan(&self, key: Key, token: Token) -> bool {
-        self.0.lock().orphans.contains(&(key, token))
     }
 
     /// A host may have lost what it has stored, or a part of it.
@@ -248,9 +244,7 @@ impl Witness {
 
     /// A key of the run, which changes of stores name only by its storage key.
     pub(crate) fn know(&self, key: Key) {
-        let mut storage_key = Vec::new();
-        encode_storage_key(&key.kind.bucket(), &key.bytes(), &mut storage_key);
-        self.0.lock().keys.insert(storage_key, key);
+        self.0.lock().keys.insert(storage_key_of(key), key);
     }
 
     /// A primary has voted for the removal of tombstones although it may lack something (§6).
@@ -298,7 +292,7 @@ impl State {
         // After the removal of a tombstone, nothing older is left anywhere (§6).
         let covering = self.reaped.get(&key).into_iter().flatten().find(|reaped| is_older(&clock, reaped));
         let is_revived = self.revived.get(&key).is_some_and(|revived| !revived.is_disjoint(&tokens));
-        if covering.is_some() && !is_revived {
+        if covering.is_some() && (!is_revived || self.must_not_get(host, key, &tokens)) {
             let what = format!("it stored {tokens:?}, which is older than a tombstone that was reaped before");
             self.broken(host, key, what);
         }
@@ -386,35 +380,58 @@ impl State {
         let Some(roles) = self.roles(host, key, home).filter(|_| !self.gone.contains(&host)) else { return };
         let Seen { clock, tokens, .. } = seen_in(old);
         self.holders.removes(host, key, &clock);
+        if roles.is_primary && !old.is_deleted() {
+            return self.check_drop(host, key, &clock, &tokens);
+        }
+        let storage_key = storage_key_of(key);
         let others: Vec<(HostId, bool, DiskCopy)> = self
             .stores
             .iter()
             .filter(|(other, _)| **other != host && !self.destroyed.contains(other) && !self.gone.contains(other))
             .filter_map(|(other, stores)| {
                 let is_owner = roles.owners.contains(other);
-                Some((*other, is_owner, peek(&*stores.get(home)?, &key)))
+                let set_aside_to = set_aside_to(self.engines.get(other), home);
+                Some((*other, is_owner, peek(&*stores.get(home)?, &storage_key, set_aside_to)))
             })
             .collect();
         let is_reap = roles.is_primary;
+        let is_doubtful = self.doubtful.contains(&host);
         let (in_faults, counts) = (u64::from(self.faults > 0), &mut self.counts);
         let problem = if is_reap {
             (counts.reaps, counts.reaps_in_faults) = (counts.reaps + 1, counts.reaps_in_faults + in_faults);
             let is_first = !self.reaped.get(&key).is_some_and(|reaped| reaped.contains(&clock));
             let problem = is_first.then(|| others.iter().find_map(|other| hinders_reap(&clock, other))).flatten();
+            if is_doubtful && problem.is_some() {
+                // An exchange may drop a tombstone that is in doubt, and that others lack.
+                return;
+            }
             self.reaped.entry(key).or_default().push(clock);
-            problem.or_else(|| hides_later_values(old))
+            // What an exchange drops because it is in doubt may have its time.
+            problem.or_else(|| hides_later_values(old).filter(|_| !is_doubtful))
         } else {
             (counts.hand_backs, counts.hand_backs_in_faults) =
                 (counts.hand_backs + 1, counts.hand_backs_in_faults + in_faults);
-            // A tombstone that was removed before may be removed at once where it comes back.
-            let was_reaped = self.reaped.get(&key).into_iter().flatten().any(|reaped| is_same(reaped, &clock));
-            let mut owners = others.iter().filter(|(_, is_owner, _)| *is_owner && !was_reaped);
+            // What was removed before, and what damage has put in doubt, may be dropped at once where
+            // it comes back.
+            let covers_it = |reaped: &Clock| is_same(reaped, &clock) || is_older(&clock, reaped);
+            let may_drop = is_doubtful || self.reaped.get(&key).into_iter().flatten().any(covers_it);
+            let mut owners = others.iter().filter(|(_, is_owner, _)| *is_owner && !may_drop);
             owners.find_map(|other| hinders_hand_back(key, &clock, other))
         };
         let problem = problem.or_else(|| roles.is_changing.then(|| "its home is changing".to_owned()));
         if let Some(problem) = problem {
             let what = if is_reap { "reaped" } else { "gave back" };
             self.broken(host, key, format!("it {what} {tokens:?}, although {problem}"));
+        }
+    }
+
+    /// A primary that removes a value, and no tombstone, has dropped it. That is right if the value
+    /// came back after its removal, or if damage has put what the host holds in doubt
+    /// (docs/design/anti-entropy.md §5).
+    fn check_drop(&mut self, host: HostId, key: Key, clock: &Clock, tokens: &BTreeSet<Token>) {
+        let was_removed = self.reaped.get(&key).into_iter().flatten().any(|reaped| is_older(clock, reaped));
+        if !was_removed && !self.doubtful.contains(&host) {
+            self.broken(host, key, format!("it dropped {tokens:?}, which was removed nowhere"));
         }
     }
 

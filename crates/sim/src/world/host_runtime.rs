@@ -50,6 +50,9 @@ impl Runtime for HostRuntime {
         self.world.spawn(self.on, task);
     }
 
+    /// The thread of the world does the work of all hosts.
+    fn give_way(&self) {}
+
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
         Box::pin(Sleep::new(self.world.clone(), self.on, self.world.clock.ns_of(at)))
     }
