@@ -13,7 +13,8 @@
 //! everywhere. Where nodes have exchanges, this node takes such copies in a second pass, when it
 //! was compared with all primaries, and leaves out what a full one lacks (`left_out`). If a primary
 //! does not answer for minutes, this node takes what a mark covers without it: a removed key that
-//! returns is better than a write of which one copy is left.
+//! returns is better than a write of which one copy is left. What marks of this node cover, it
+//! brings to nobody: its exchanges decide once the class is full.
 //!
 //! The comparisons come one after the other. What this node has stored since an earlier one is then
 //! owed to the primary of that comparison (`owed`): it may be a version of which no other node
@@ -312,7 +313,7 @@ impl Work {
         let give = Give { class, to: host.node_id(), order, ranges: summarize.ranges, wanted, pass };
         client.give(give.clone()).await?;
         let which = Which::Class { n: class.n, ranges: Some(ranges) };
-        let left_out = LeftOut::of_own(host, class);
+        let left_out = LeftOut::of_filling(host, class);
         let task = Task { which, since_seq: 0, kind: TransferKind::Fill, versions: None, left_out };
         let brought = self.bring_all(host, class, node, task).await;
         if brought.is_err() && is_on_its_way_out(&host.placement().home(class.partition), node, class.n) {

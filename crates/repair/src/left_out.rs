@@ -40,11 +40,23 @@ pub(crate) enum LeftOut {
 }
 
 impl LeftOut {
-    /// What is left out of the copies that this node brings to others because a home changes, or
-    /// because it fills: what is in doubt. A node that was the only primary leaves out nothing:
-    /// nobody else has what it holds, and nobody can say that something was removed.
+    /// What is left out of the copies that this node brings to others because a home changes: what
+    /// is in doubt. A node that was the only primary leaves out nothing: nobody else has what it
+    /// holds, and nobody can say that something was removed.
     pub(crate) fn of_own(host: &Host, class: ClassId) -> Self {
         if has_other_primaries(host, class) { Self::Doubtful } else { Self::Nothing }
+    }
+
+    /// What is left out of the copies that this node brings to others because its class fills.
+    /// Where a mark covers a copy, the other node had it. When this class is full, its exchanges
+    /// find out who has removed the copy, or lost it.
+    pub(crate) fn of_filling(host: &Host, class: ClassId) -> Self {
+        // While a home changes there are no exchanges.
+        let is_changing = host.placement().home(class.partition).is_changing();
+        if is_changing || !has_other_primaries(host, class) || is_broken(BrokenRule::FillingLeavesOutTheDead) {
+            return Self::of_own(host, class);
+        }
+        Self::Marked
     }
 
     /// What is left out of a proof: what is in doubt, and what was removed everywhere before the

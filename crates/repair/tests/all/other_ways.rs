@@ -6,7 +6,7 @@ use crate::exchanges::{World, storage_key};
 use bytes::Bytes;
 use ombak_kv::repair_host::{Access, EmptyStore, RepairHost, Towards};
 use ombak_kv::replica::{AskRequest, Push, ReapingClient, Round, TransferClient};
-use ombak_kv::{ClassId, DeleteMode, GetOptions, GetReply, PutOptions};
+use ombak_kv::{ClassId, DeleteMode, FillReason, GetOptions, GetReply, PutOptions};
 use ombak_ring::placement::Step;
 use ombak_storage::fs::sim::Loss;
 use ombak_types::names::encode_storage_key;
@@ -210,6 +210,27 @@ async fn who_fills_leaves_out_what_a_full_primary_lacks() {
     fill_the_second_node(&world).await;
     assert_eq!(cluster.holders(&bucket, &keys[0]), [2], "a mark covers it");
     keys[1..].iter().for_each(|key| assert_eq!(cluster.holders(&bucket, key), [0, 1, 2], "{key}"));
+}
+
+/// The third node may have lost its unsynced tail. Without the rule it brings the copy to the other
+/// two nodes. The exchanges that come after the filling drop it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_fills_brings_nobody_what_its_own_marks_cover() {
+    let (world, key) = with_a_dead_copy().await;
+    let (cluster, bucket) = (&world.cluster, bucket());
+    [0, 1].into_iter().for_each(|node| cluster.repair(node).set_exchanges_suspended(true).unwrap());
+    cluster.stop(2, Loss::Everything).await;
+    [0, 1].into_iter().for_each(|node| cluster.set_down(node, true));
+    cluster.start_knowing(2, Some(FillReason::LostWrites));
+    world.start_exchanges_with(2, |config| config.begins = false);
+    assert!(!cluster.kv(2).is_full(class_of(cluster, &key)));
+    [0, 1].into_iter().for_each(|node| cluster.set_down(node, false));
+    cluster.wait_until_settled().await;
+    assert_eq!(cluster.holders(&bucket, &key), [2]);
+    (0..cluster.count()).for_each(|node| cluster.repair(node).set_exchanges_suspended(false).unwrap());
+    world.round().await;
+    cluster.wait_until("the copy is gone", |c| c.holders(&bucket, &key).is_empty()).await;
+    assert_eq!(dropped(cluster, 2), [storage_key(&key)]);
 }
 
 /// Without the rule the second node is evidence that the copy was not removed.
