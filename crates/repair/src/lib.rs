@@ -69,6 +69,7 @@ mod ring_change;
 mod rounds;
 mod send;
 mod set_aside_report;
+mod set_back;
 mod take_back;
 mod throttle;
 mod unreadable;
@@ -88,6 +89,7 @@ pub use key_choice::KeyChoice;
 pub use progress::{Transfer, TransferKind};
 pub use repair::Repair;
 pub use set_aside_report::{SetAsideReport, SetAsideVersion};
+pub use set_back::find_set_back;
 pub use unreadable::{UnreadableReport, UnreadableVersion};
 
 /// The engine of the node whose copies are worked on.

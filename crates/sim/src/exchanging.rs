@@ -80,7 +80,15 @@ fn shown(cluster: &Cluster, left: &[Way]) -> String {
         let way = format!("partition {partition} n={n} from host {} to {to}", host.0);
         format!("{way}: {ended} ended, {failed} failed, {repaired} repaired, {withheld} withheld")
     };
-    left.iter().map(of_way).collect::<Vec<_>>().join("; ")
+    let ways = left.iter().map(of_way).collect::<Vec<_>>().join("; ");
+    let hosts: BTreeSet<HostId> = left.iter().map(|(host, ..)| *host).collect();
+    let waiting = hosts.into_iter().filter_map(|host| {
+        let status = Repair::of(cluster.node(host).kv.as_ref()?).exchange_status()?;
+        let is_left = |class: ClassId| left.iter().any(|way| (way.0, way.1) == (host, class));
+        let reasons = status.waiting.into_iter().filter(|one| is_left(one.class)).map(|one| one.why);
+        Some(format!("host {}: {:?}", host.0, reasons.collect::<BTreeSet<String>>()))
+    });
+    format!("{ways}; they wait: {}", waiting.collect::<Vec<_>>().join("; "))
 }
 
 /// How often each way has ended in full.

@@ -10,15 +10,18 @@ use super::dropped::DroppedCopies;
 use super::figures::ExchangeCounts;
 use super::kept_sums::KeptSums;
 use super::other_ways::AskedKeys;
-use super::pairs::{Basis, busy, is_pair, pairs, without_exchanges};
+use super::pairs::{Basis, Pair, busy, is_pair, pairs, without_exchanges};
 use super::schedule::Schedule;
 use super::sums::{Cut, NO_SLOTS, SumSource, first_slot_at};
 use super::sums_schedule::SumsSchedule;
 use super::visits::Visits;
 use super::waiting::Obstacles;
+use crate::Host;
+use crate::set_back::find_set_back;
 use crate::throttle::Throttle;
 use ombak_kv::ClassId;
 use ombak_kv::repair_host::{PeerStore, RepairHost};
+use ombak_kv::replica::ToldSeq;
 use ombak_ring::placement::Placement;
 use ombak_runtime::RuntimeExt;
 use ombak_storage::Backend;
@@ -188,9 +191,9 @@ pub(super) fn is_lost(host: &dyn RepairHost, class: ClassId, seq: u64) -> Result
 
 /// What counts of a seq of this node's store up to which another node has noted everything: nothing
 /// if the store was set back to before it, and this node knows that. The other node keeps such a
-/// mark until the next one takes its place. Fails if this node does not know it yet: the next
-/// handshake finds it out.
-pub(super) fn counted_seq(host: &dyn RepairHost, class: ClassId, known_seq: u64) -> Result<u64, Error> {
+/// mark until the next one takes its place. If this node does not know it yet, its store counts as
+/// restored from now on, and this fails.
+pub(super) fn counted_seq(host: &Host, (class, node): Pair, known_seq: u64) -> Result<u64, Error> {
     let partition = host.partitions().find(class.partition)?;
     let store = partition.store();
     if known_seq <= store.last_seq() && !store.openings().is_lost_for_told(known_seq) {
@@ -199,7 +202,9 @@ pub(super) fn counted_seq(host: &dyn RepairHost, class: ClassId, known_seq: u64)
     if host.transfers().knows_set_back(host.node_id(), &partition, known_seq) {
         return Ok(0);
     }
-    Err(busy("this node's store does not have what it has told"))
+    let told = ToldSeq { store_id: store.identity().store_id, seq: known_seq };
+    find_set_back(host, node, &[(class.partition, told)]);
+    Err(busy("this node's store does not have what it has told, and is compared with the other replicas first"))
 }
 
 /// Whether a store has not got as far as a seq that it has issued, or has lost it in this run or an

@@ -234,7 +234,7 @@ impl Exchanges {
             return Err(StoreFailure::internal("another node has answered for another number of keys").into());
         }
         let own = mark.map_or(0, |mark| marked_seq(&mark, standing));
-        let known = counted_seq(&**host, class, known_seq)?;
+        let known = counted_seq(host, (class, node), known_seq)?;
         Ok((standing.is_full.then_some(own.max(known)), held))
     }
 

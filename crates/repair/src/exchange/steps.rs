@@ -220,7 +220,7 @@ impl Run {
                 let root = RootQuestion { store_id: self.store_id, seq, sum, marked_seq };
                 match self.ask(ExchangePart::Root(root)).await? {
                     ExchangeAnswer::Root(answer) => {
-                        let known_seq = counted_seq(&**host, self.class, answer.known_seq)?;
+                        let known_seq = counted_seq(host, (self.class, self.node), answer.known_seq)?;
                         let answer = RootAnswer { known_seq, ..answer };
                         self.note_told(host, self.node, answer.standing);
                         self.forget_void_mark(host, answer.standing);
@@ -350,10 +350,10 @@ impl Run {
 
     /// Asks what the other node holds of some versions that are here still.
     async fn compare(&mut self, host: &Host, places: &[usize], peer: PeerStore) -> Result<Event, Error> {
-        let client = self.client.clone();
+        let other = (self.node, self.client.clone());
         let mark = host.transfers().marks.towards(self.class, self.node, self.store_id);
         let asked_seq = mark.map_or(0, |mark| mark.peer_seq);
-        let (standings, held) = self.ask_keys(host, &client, places, asked_seq).await?;
+        let (standings, held) = self.ask_keys(host, &other, places, asked_seq).await?;
         standings.iter().for_each(|(standing, _)| self.note_told(host, self.node, *standing));
         // Without a question the first answer says how far the mark goes.
         let marked_seq = standings.iter().map(|answer| covered(mark, *answer)).min().unwrap_or(u64::MAX);
@@ -366,10 +366,10 @@ impl Run {
 
     /// Asks what the other node stands for, and holds of some versions that are here still.
     async fn meet(&mut self, host: &Host, places: &[usize]) -> Result<Event, Error> {
-        let client = self.client.clone();
+        let other = (self.node, self.client.clone());
         let mark = host.transfers().marks.towards(self.class, self.node, self.store_id);
         let asked_seq = mark.map_or(0, |mark| mark.peer_seq);
-        let (standings, held) = self.ask_keys(host, &client, places, asked_seq).await?;
+        let (standings, held) = self.ask_keys(host, &other, places, asked_seq).await?;
         standings.iter().for_each(|(standing, _)| self.note_told(host, self.node, *standing));
         let known_seq = standings.iter().map(|(_, known_seq)| *known_seq).min().unwrap_or_default();
         let store = |standing: &Standing| (standing.store_id, standing.token);
@@ -400,7 +400,7 @@ impl Run {
         let (class, store_id) = (self.class, self.store_id);
         let mark = host.transfers().marks.towards(class, node, store_id);
         let asked_seq = mark.map_or(0, |mark| mark.peer_seq);
-        let (standings, held) = self.ask_keys(host, &client, places, asked_seq).await?;
+        let (standings, held) = self.ask_keys(host, &(node, client), places, asked_seq).await?;
         standings.iter().for_each(|(standing, _)| self.note_told(host, node, *standing));
         Ok(Witness {
             is_full: standings.iter().all(|(standing, _)| standing.is_full),
@@ -416,7 +416,7 @@ impl Run {
     async fn ask_keys(
         &mut self,
         host: &Host,
-        client: &Arc<dyn ExchangeClient>,
+        (node, client): &(NodeId, Arc<dyn ExchangeClient>),
         places: &[usize],
         marked_seq: u64,
     ) -> Result<(Vec<(Standing, u64)>, Vec<KeyHeld>), Error> {
@@ -435,7 +435,7 @@ impl Run {
                 if answered.len() != asked {
                     return Err(other_answer());
                 }
-                standings.push((standing, counted_seq(&**host, self.class, known_seq)?));
+                standings.push((standing, counted_seq(host, (self.class, *node), known_seq)?));
                 numbers.into_iter().zip(answered).for_each(|(number, answered)| held[number] = answered);
             }
         }

@@ -2,9 +2,11 @@
 //! (docs/design/anti-entropy.md §3), and nothing deleted comes back.
 
 use crate::engines::cluster::{Cluster, bucket, count};
+use crate::exchanges::World;
 use ombak_kv::repair_host::SetBack;
 use ombak_kv::{DeleteMode, GetOptions, GetReply, PutOptions};
 use ombak_storage::fs::sim::Loss;
+use std::time::Duration;
 
 const NODES: usize = 3;
 
@@ -141,6 +143,33 @@ async fn what_came_after_a_store_was_set_back_is_not_in_doubt() {
     let host = kv.repair_host();
     let doubt = host.transfers().doubt.up_to(home);
     assert!(0 < doubt && doubt < new, "up to {doubt}; the new copy has seq {new}");
+}
+
+/// The other nodes answer an exchange of the node with marks that its store has lost. Without the
+/// rule each of its exchanges ends so, for as long as its connections last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exchange_finds_a_store_that_was_set_back() {
+    let world = World::new().await;
+    let cluster = &world.cluster;
+    cluster.wait_until_saved(2).await;
+    let disk = cluster.snapshot(2);
+    for key in world.keys() {
+        cluster.put(0, &bucket(), &key, "newer", w(3)).await.unwrap();
+    }
+    world.round().await;
+    cluster.stop(2, Loss::Nothing).await;
+    cluster.set_disk(2, &disk);
+    cluster.start(2);
+    let doubt = |cluster: &Cluster| {
+        let host = cluster.kv(2).repair_host();
+        host.partitions().all_open().map(|partition| host.transfers().doubt.up_to(partition.number())).max()
+    };
+    assert_eq!(doubt(cluster), Some(0), "it knows nothing yet");
+    world.start_exchanges_with(2, |config| config.interval = Duration::from_secs(1));
+    cluster.wait_until("its copies are in doubt", |c| doubt(c) > Some(0)).await;
+    cluster.wait_until_settled().await;
+    world.round().await;
+    cluster.wait_until("the doubt has ended", |c| doubt(c) == Some(0)).await;
 }
 
 #[tokio::test]
