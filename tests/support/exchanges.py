@@ -3,7 +3,7 @@ import json
 import time
 
 # Exchanges so often that a test need not wait for them.
-EXCHANGES = {"exchange.trial": "on", "exchange.interval": "2s"}
+EXCHANGES = {"exchange.interval": "2s"}
 ROUND_SECONDS_MAX = 120
 REPAIRED = "anti_entropy_repaired"
 EXCHANGED = "anti_entropy_exchanges"

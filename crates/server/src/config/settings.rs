@@ -69,7 +69,7 @@ pub struct Settings {
     pub participates_in_coverage: bool,
     pub transfer: TransferConfig,
     pub scrub: ScrubConfig,
-    pub exchange: Option<ExchangeConfig>,
+    pub exchange: ExchangeConfig,
     pub without_majority: WithoutMajority,
     pub speaks: Speaks,
     pub read_repair: ReadRepairLimits,
@@ -248,21 +248,17 @@ fn jobs(from: &Reader<'_>) -> Result<JobSwitches, Problem> {
     Ok(jobs)
 }
 
-/// How exchanges with other primaries run. Each of Riak's two systems switches them on, where the
-/// node takes part in their trial. None: the node neither begins nor answers any.
-fn exchange(from: &Reader<'_>) -> Result<Option<ExchangeConfig>, Problem> {
-    if !from.flag("exchange.trial")? {
-        return Ok(None);
-    }
+/// How exchanges with other primaries run. Each of Riak's two systems switches them on.
+fn exchange(from: &Reader<'_>) -> Result<ExchangeConfig, Problem> {
     let tick = || from.count("tictacaae_exchangetick").map(Duration::from_millis);
     let interval = from.optional_duration("exchange.interval").map_or_else(tick, Ok)?;
-    Ok(Some(ExchangeConfig {
+    Ok(ExchangeConfig {
         begins: from.text("anti_entropy")? != "passive" || from.text("tictacaae_active")? == "active",
         interval: interval.max(Duration::from_secs(1)),
         concurrency: from.count("anti_entropy.concurrency_limit")?,
         bytes_per_second: from.bytes("exchange.bytes_per_second")?,
         ..ExchangeConfig::default()
-    }))
+    })
 }
 
 fn delete_mode(from: &Reader<'_>) -> Result<DeleteMode, Problem> {
@@ -341,7 +337,7 @@ mod tests {
         assert_eq!((s.transfer, s.without_majority), (TransferConfig::default(), WithoutMajority::Refuse));
         assert!(!s.read_repair.log);
         assert_eq!(s.scrub, ScrubConfig { is_enabled: true, ..ScrubConfig::default() });
-        assert_eq!(s.exchange, None, "they are on trial");
+        assert_eq!(s.exchange, ExchangeConfig::default());
         let BackendSettings::Bitcask(disk) = s.backend else { panic!("bitcask is the default") };
         assert_eq!(disk.data_root, Path::new("./data/bitcask"));
         let journal = JournalConfig { disk_reserve_bytes: 64 << 20, ..JournalConfig::default() };
@@ -350,10 +346,7 @@ mod tests {
 
     #[test]
     fn either_of_riaks_systems_switches_exchanges_on() {
-        let exchange = |text: &str| {
-            let settings = settings(&format!("exchange.trial = on\n{text}")).expect("valid");
-            settings.exchange.expect("the node takes part")
-        };
+        let exchange = |text: &str| settings(text).expect("valid").exchange;
         assert_eq!(exchange(""), ExchangeConfig::default());
         assert!(!exchange("anti_entropy = passive").begins);
         assert!(exchange("anti_entropy = passive\ntictacaae_active = active").begins);

@@ -88,9 +88,7 @@ fn status_text(of: &OfMember<MemberExchanges>, is_named: bool, now_secs: u64) ->
     match &of.answer {
         Err(why) => format!("{named}{why}"),
         Ok(exchanges) if exchanges.state == "off" => {
-            format!(
-                "{named}This node exchanges nothing with others: exchange.trial is off, or it does not listen for other nodes."
-            )
+            format!("{named}This node exchanges nothing with others: it does not listen for other nodes.")
         }
         Ok(exchanges) => format!("{named}{}\n\n{}", headline(exchanges, now_secs), tables(exchanges, now_secs)),
     }

@@ -61,7 +61,7 @@ impl Opened {
         let mut node = NodeParts::new(config, network, own.listen, (CLUSTER, secret), Arc::new(NobodyIsUp));
         node.detection = Some(settings.detection.clone());
         node.speaks = settings.speaks;
-        node.exchange = settings.exchange;
+        node.exchange = Some(settings.exchange);
         node.jobs = jobs;
         node.names = names;
         let lifetime_us = settings.peer_request_lifetime.as_micros();

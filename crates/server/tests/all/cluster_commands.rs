@@ -19,14 +19,9 @@ pub struct Member {
 
 /// Two nodes that are alone.
 pub fn two() -> [Member; 2] {
-    two_with("")
-}
-
-/// As [`two`], with further lines of the configuration.
-pub fn two_with(further: &str) -> [Member; 2] {
     [1, 2].map(|number| {
         let home = Home::new(&format!(
-            "nodename = n{number}@127.0.0.1\nlistener.peer.internal = 127.0.0.1:0\nstorage_backend = memory\n{further}"
+            "nodename = n{number}@127.0.0.1\nlistener.peer.internal = 127.0.0.1:0\nstorage_backend = memory\n"
         ));
         let secret = home.path().join("secret");
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&secret).unwrap();

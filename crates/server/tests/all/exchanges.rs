@@ -1,7 +1,7 @@
 //! The commands about exchanges between primaries, about the repair of a node and about the repair
 //! of index entries, on a node that is alone and on members of a cluster.
 
-use crate::cluster_commands::{Member, two_with};
+use crate::cluster_commands::{Member, two};
 use crate::support::{DEADLINE, Home, pause};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ fn dropped_copies_stand_beside_the_keys_of_restored_stores() {
 
 /// Two members of one cluster, which holds everything on both.
 fn cluster() -> [Member; 2] {
-    let members = two_with("exchange.trial = on\n");
+    let members = two();
     let [one, other] = &members;
     other.admin(&["cluster", "join", &one.peer]).ok();
     one.admin(&["cluster", "plan"]).ok();
@@ -153,9 +153,8 @@ fn riak_admin_tictacaae_console_tests() {
 
 #[test]
 fn a_passive_member_begins_nothing() {
-    let home = Home::new(
-        "storage_backend = memory\nlistener.peer.internal = 127.0.0.1:0\nexchange.trial = on\nanti_entropy = passive",
-    );
+    let home =
+        Home::new("storage_backend = memory\nlistener.peer.internal = 127.0.0.1:0\nanti_entropy = passive");
     let node = home.start();
     let status = json_of(&home, &["admin", "aae-status"]);
     assert_eq!(status["members"][0]["state"], "suspended", "{status}");

@@ -13,18 +13,10 @@ pub(super) const KEYS: &[KeySpec] = &[
         "anti_entropy",
         Kind::Choice(&["active", "passive", "active-debug"]),
         "active",
-        "With exchange.trial = on: whether the node compares what it holds with the other primaries in the background, \
+        "Whether the node compares what it holds with the other primaries in the background, \
          and repairs what differs. \
          passive: the node begins no comparison, unless tictacaae_active is active. It answers those of other nodes in \
          any case. active-debug is the same as active.",
-    ),
-    KeySpec::own(
-        "exchange.trial",
-        Kind::Flag,
-        "off",
-        "Whether the node takes part in exchanges, which are on trial: they were not checked enough to be on by default. \
-         Without it the node neither begins nor answers a comparison, whatever anti_entropy and tictacaae_active say. \
-         Switch it on for all nodes of a cluster for tests, and not where data must not be lost.",
     ),
     KeySpec::own(
         "exchange.interval",
