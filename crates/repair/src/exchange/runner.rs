@@ -114,8 +114,12 @@ impl Runner {
         while self.running.len() < self.exchanges.config.concurrency && self.start_one(host, is_suspended) {}
     }
 
-    /// Forgets marks and doubt that are not needed any more.
+    /// Forgets marks and doubt that are not needed any more. A node that starts has a ring of its
+    /// own until it knows that of its cluster. By its own ring none of them would be needed.
     async fn tidy(&mut self, host: &Host) -> Result<(), Error> {
+        if host.is_alone_in(&host.placement()) {
+            return Ok(());
+        }
         self.exchanges.doubt_rounds.end_needless(&**host);
         let version = host.placement().version();
         if self.tidied_for == Some(version) {

@@ -3,13 +3,14 @@
 
 use crate::engines::cluster::{Cluster, bucket, count};
 use crate::exchanges::{World, w};
-use crate::other_ways::values_of;
+use crate::other_ways::{class_of, values_of, with_a_dead_copy};
 use ombak_kv::repair_host::{Access, RepairHost};
 use ombak_kv::{ClassId, PutOptions};
 use ombak_storage::fs::sim::Loss;
 use ombak_types::Bucket;
 use ombak_types::names::encode_storage_key;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The two primaries of the class.
 const HERE: usize = 1;
@@ -80,6 +81,35 @@ async fn what_was_written_after_the_damage_is_not_in_doubt() {
         .await;
     assert_eq!(cluster.holders(&bucket, &gone), [0; 0], "what was removed is gone again");
     assert_eq!(values_of(cluster, THERE, &bucket, &after), ["acknowledged", "newer"]);
+}
+
+/// A member that starts has a ring of its own until it knows that of its cluster. By its own ring it
+/// has no other primaries. If it forgot its marks and its doubt then, it would bring others what was
+/// removed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_starts_keeps_its_marks_and_its_doubt() {
+    let (world, key) = with_a_dead_copy().await;
+    let (cluster, bucket) = (&world.cluster, bucket());
+    let ClassId { partition, n } = class_of(cluster, &key);
+    let seq = cluster.stored_seq(THERE, &bucket, &key).unwrap();
+    let there = host(cluster, THERE);
+    assert!(there.transfers().found_damage(there.partitions(), partition, Some(seq)));
+    drop(there);
+    (0..cluster.count()).for_each(|node| cluster.repair(node).set_exchanges_suspended(true).unwrap());
+    cluster.stop(THERE, Loss::Nothing).await;
+    cluster.start_alone(THERE);
+    world.start_exchanges_with(THERE, |config| config.begins = false);
+    // Its work on exchanges has looked at the ring by then.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    cluster.learn_ring(THERE);
+
+    let transfers = host(cluster, THERE).transfers().clone();
+    assert!(transfers.doubt.is_in_doubt(partition, seq));
+    for node in [0, HERE] {
+        assert!(transfers.marks.covers(ClassId { partition, n }, cluster.id(node), seq), "node {node}");
+    }
+    cluster.wait_until_settled().await;
+    assert_eq!(cluster.holders(&bucket, &key), [THERE], "who fills brings it to nobody");
 }
 
 /// The seq of the second node's store up to which another node has noted everything.

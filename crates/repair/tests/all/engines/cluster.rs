@@ -596,14 +596,23 @@ impl Cluster {
     /// Starts a node. Before it joins, it is told why its replicas may lack something, as a member
     /// is whose directory is older than what its cluster knows.
     pub fn start_knowing(&self, node: usize, loss: Option<FillReason>) {
-        {
-            let mut machines = self.machines.lock();
-            let disk = (&machines[node].fs, &machines[node].append_marks);
-            machines[node].kv = Some(open(disk, node, &self.network, self.change));
-        }
+        self.start_alone(node);
         if let Some(loss) = loss {
             assert!(self.kv(node).set_all_filling(loss));
         }
+        self.learn_ring(node);
+    }
+
+    /// Starts a node that was stopped, with its disk. It has a ring of its own, as a member has
+    /// until it knows that of its cluster.
+    pub fn start_alone(&self, node: usize) {
+        let mut machines = self.machines.lock();
+        let disk = (&machines[node].fs, &machines[node].append_marks);
+        machines[node].kv = Some(open(disk, node, &self.network, self.change));
+    }
+
+    /// Gives a node that has started alone the ring of the cluster. The node is up.
+    pub fn learn_ring(&self, node: usize) {
         self.join(node);
         self.set_down(node, false);
     }
