@@ -290,13 +290,17 @@ impl Oracle {
         self.stopped.remove(&host);
         self.check_losses(cluster, host);
         // Damage that the store takes for an interrupted write is unknown to it, and so is what
-        // that has brought back. Anything else is in doubt, and nobody gets it.
-        if cluster.node(host).may_hide_damage {
-            for key in self.keys() {
-                let copy = &self.copies(cluster, key)[&host];
-                if self.witness.note_revived(host, key, copy) {
-                    self.witness.note_returned(host, key, copy);
-                }
+        // that has brought back. Anything else is in doubt, and nobody gets it. Where a key has one
+        // primary, nobody can know that it was removed (docs/design/anti-entropy.md, "Limits").
+        let node = cluster.node(host);
+        let (is_damaged, may_hide_damage) = (node.is_damaged, node.may_hide_damage);
+        for key in self.keys() {
+            if !may_hide_damage && !(is_damaged && key.kind.n == 1) {
+                continue;
+            }
+            let copy = &self.copies(cluster, key)[&host];
+            if self.witness.note_revived(host, key, copy) {
+                self.witness.note_returned(host, key, copy);
             }
         }
     }
