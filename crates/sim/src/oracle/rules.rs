@@ -295,12 +295,11 @@ impl Oracle {
         let node = cluster.node(host);
         let (is_damaged, may_hide_damage) = (node.is_damaged, node.may_hide_damage);
         for key in self.keys() {
-            if !may_hide_damage && !(is_damaged && key.kind.n == 1) {
-                continue;
-            }
-            let copy = &self.copies(cluster, key)[&host];
-            if self.witness.note_revived(host, key, copy) {
-                self.witness.note_returned(host, key, copy);
+            if may_hide_damage || is_damaged && key.kind.n == 1 {
+                let copy = &self.copies(cluster, key)[&host];
+                if self.witness.note_revived(host, key, copy) {
+                    self.witness.note_returned(host, key, copy);
+                }
             }
         }
     }
