@@ -79,10 +79,16 @@ impl SumsFile {
         }
     }
 
-    /// Saves sums. Blocks.
-    pub(super) fn save(&self, class_print: u64, run: StoreRun, classes: Vec<(u32, Sums)>) -> io::Result<()> {
+    /// Saves sums of the class maps with this print, without versions up to `set_aside_to`. Blocks.
+    pub(super) fn save(
+        &self,
+        class_print: u64,
+        set_aside_to: u64,
+        run: StoreRun,
+        classes: Vec<(u32, Sums)>,
+    ) -> io::Result<()> {
         let Self { partition, choice_print, .. } = *self;
-        let bytes = Saved { partition, class_print, choice_print, run, classes }.encode();
+        let bytes = Saved { partition, class_print, choice_print, run, set_aside_to, classes }.encode();
         if bytes.len() > FILE_BYTES_MAX {
             return Ok(());
         }

@@ -19,6 +19,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracing::{error, warn};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// What the sums of an earlier run wait for.
+#[derive(Clone, Copy)]
+struct Awaited {
+    /// The print of their class maps.
+    class_print: u64,
+    /// The seq up to which versions were set aside.
+    set_aside_to: u64,
+}
+
 /// The sums of a partition. A class is counted from its first walk on.
 pub(crate) struct PartitionSums {
     partition: u32,
@@ -26,8 +35,8 @@ pub(crate) struct PartitionSums {
     file: SumsFile,
     /// Changed with `awaited` held.
     classes: ArcSwap<Vec<Arc<ClassSums>>>,
-    /// The print of the class maps of the earlier run whose sums wait for them.
-    awaited: Mutex<Option<u64>>,
+    /// None if no sums of an earlier run wait.
+    awaited: Mutex<Option<Awaited>>,
     is_awaiting: AtomicBool,
     /// Versions up to this seq are set aside, and not in the sums.
     set_aside_to: AtomicU64,
@@ -65,7 +74,8 @@ impl PartitionSums {
         if let Some(saved) = sums.file.take().filter(usable) {
             let classes = saved.classes.iter().map(|(n, sums)| Arc::new(ClassSums::of_earlier_run(*n, sums)));
             sums.classes.store(Arc::new(classes.collect()));
-            *sums.awaited.lock() = Some(saved.class_print);
+            let Saved { class_print, set_aside_to, .. } = saved;
+            *sums.awaited.lock() = Some(Awaited { class_print, set_aside_to });
             sums.is_awaiting.store(true, Ordering::SeqCst);
         }
         Some(sums)
@@ -75,13 +85,18 @@ impl PartitionSums {
     /// Blocks.
     pub(crate) fn save(&self, store: &dyn Backend) {
         let run = StoreRun::of(store);
-        if store.removes_by_itself() || self.set_aside_to.load(Ordering::SeqCst) > 0 || !run.has_content() {
+        if store.removes_by_itself() || !run.has_content() {
             return;
         }
         self.settle(false);
+        // Whoever sets aside anything else meanwhile takes the classes from the list.
+        let (set_aside_to, listed) = {
+            let _listing = self.awaited.lock();
+            (self.set_aside_to.load(Ordering::SeqCst), self.classes.load_full())
+        };
         // One state of the registry for all of it: a print of a later one would name sums that are
         // not of its classes, and the next start would take them for those of a damaged store.
-        let (buckets, listed) = (self.buckets.snapshot(), self.classes.load());
+        let buckets = self.buckets.snapshot();
         let exact =
             |class: &Arc<ClassSums>| class.behind.count() == 0 && class.epoch() == buckets.class_map(class.n).epoch;
         let classes: Vec<_> = listed.iter().filter(|class| exact(class)).map(|class| (class.n, class.read())).collect();
@@ -89,7 +104,7 @@ impl PartitionSums {
             return;
         }
         let class_print = print_of(&buckets, classes.iter().map(|(n, _)| *n));
-        if let Err(error) = self.file.save(class_print, run, classes) {
+        if let Err(error) = self.file.save(class_print, set_aside_to, run, classes) {
             warn!(partition = self.partition, %error, "the sums are not saved: the next start makes them anew");
         }
     }
@@ -118,10 +133,16 @@ impl PartitionSums {
         class.change(hash, before, after);
     }
 
-    /// Versions up to this seq are set aside from now on, and no others.
+    /// Versions up to this seq are set aside from now on, and no others. A start says so once the
+    /// store is open: the sums of an earlier run wait for the seq of that run.
     pub(crate) fn set_aside(&self, seq: u64) {
         let mut awaited = self.awaited.lock();
-        if self.set_aside_to.swap(seq, Ordering::SeqCst) != seq {
+        if self.set_aside_to.swap(seq, Ordering::SeqCst) == seq {
+            return;
+        }
+        if awaited.is_some_and(|earlier| earlier.set_aside_to == seq) {
+            self.keep_classes(ClassSums::is_of_earlier_run);
+        } else {
             self.classes.store(Arc::default());
             self.is_awaiting.store(false, Ordering::SeqCst);
             *awaited = None;
@@ -220,22 +241,30 @@ impl PartitionSums {
         class
     }
 
-    /// Takes over the sums of an earlier run once the class map is the one of that run.
-    /// `is_changing`: something is about to be counted. If the class map is still another one, the
-    /// sums of the earlier run are given up, because nobody knows to which of them it would belong.
+    /// Forgets the other classes. The caller holds `awaited`.
+    fn keep_classes(&self, stays: impl Fn(&ClassSums) -> bool) {
+        let kept = self.classes.load().iter().filter(|class| stays(class)).cloned().collect();
+        self.classes.store(Arc::new(kept));
+    }
+
+    /// Takes over the sums of an earlier run once the class map is the one of that run, and the
+    /// same versions are set aside. `is_changing`: something is about to be counted. If it is still
+    /// otherwise, the sums of the earlier run are given up, because nobody knows to which of them it
+    /// would belong.
     fn settle(&self, is_changing: bool) {
         if !self.is_awaiting.load(Ordering::Acquire) {
             return;
         }
         let mut awaited = self.awaited.lock();
-        let Some(print) = *awaited else { return };
+        let Some(earlier) = *awaited else { return };
+        let sets_aside_the_same = self.set_aside_to.load(Ordering::SeqCst) == earlier.set_aside_to;
         let (now, listed) = (self.buckets.snapshot(), self.classes.load());
         let of_earlier_run = || listed.iter().filter(|class| class.is_of_earlier_run());
-        if print_of(&now, of_earlier_run().map(|class| class.n)) == print {
+        let class_print = print_of(&now, of_earlier_run().map(|class| class.n));
+        if sets_aside_the_same && class_print == earlier.class_print {
             of_earlier_run().for_each(|class| class.belongs_to(now.class_map(class.n).epoch));
         } else if is_changing {
-            let kept = listed.iter().filter(|class| !class.is_of_earlier_run()).cloned().collect();
-            self.classes.store(Arc::new(kept));
+            self.keep_classes(|class| !class.is_of_earlier_run());
         } else {
             return;
         }

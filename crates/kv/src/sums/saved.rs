@@ -2,10 +2,11 @@
 //!
 //! Layout: magic 8, format u16, version of the key hash u16, partition u32, print of the class map
 //! u64, print of the choice of backends u64, the run (count of stores u32, for each its id and boot
-//! u64; last seq, keys, lost ranges u64), count of classes u32, the classes, and the XXH3 hash of
-//! all that u64. A class: n u32, then three lists: the ranges, those of what expires, the slots. A
-//! list: its count u32, then for each sum that is not of nothing its number u32, versions u64, sum
-//! u64. All integers are little-endian.
+//! u64; last seq, keys, lost ranges u64), in format 2 the seq up to which versions are set aside
+//! u64, count of classes u32, the classes, and the XXH3 hash of all that u64. A class: n u32, then
+//! three lists: the ranges, those of what expires, the slots. A list: its count u32, then for each
+//! sum that is not of nothing its number u32, versions u64, sum u64. All integers are
+//! little-endian.
 
 use super::by_range::ByRange;
 use super::mix::NOTHING;
@@ -17,8 +18,11 @@ use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"OMBAKSUM";
-/// A file of another format is not read: the sums are made anew.
+/// The format of a file of a store of which nothing is set aside. A file of a format that is
+/// unknown is not read: the sums are made anew.
 const FORMAT: u16 = 1;
+/// The format of a file that says what is set aside.
+const FORMAT_WITH_SET_ASIDE: u16 = 2;
 
 /// The sums of a partition at the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +33,18 @@ pub(super) struct Saved {
     /// By which rules buckets are on backends.
     pub(super) choice_print: u64,
     pub(super) run: StoreRun,
+    /// Versions up to this seq are set aside, and not in the sums.
+    pub(super) set_aside_to: u64,
     /// The sums of each n.
     pub(super) classes: Vec<(u32, Sums)>,
 }
 
 impl Saved {
     pub(super) fn encode(&self) -> Vec<u8> {
+        let has_set_aside = self.set_aside_to > 0;
+        let format = if has_set_aside { FORMAT_WITH_SET_ASIDE } else { FORMAT };
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&format.to_le_bytes());
         bytes.extend_from_slice(&KEY_HASH_VERSION.to_le_bytes());
         put_u32(&mut bytes, self.partition);
         put_u64(&mut bytes, self.class_print);
@@ -47,6 +55,9 @@ impl Saved {
             put_u64(&mut bytes, *boot);
         }
         [self.run.last_seq, self.run.keys, self.run.lost_ranges].iter().for_each(|n| put_u64(&mut bytes, *n));
+        if has_set_aside {
+            put_u64(&mut bytes, self.set_aside_to);
+        }
         put_count(&mut bytes, self.classes.len());
         for (n, sums) in &self.classes {
             put_u32(&mut bytes, *n);
@@ -66,7 +77,8 @@ impl Saved {
             return None;
         }
         let mut rest = Rest(content.strip_prefix(MAGIC)?);
-        if (rest.u16()?, rest.u16()?) != (FORMAT, KEY_HASH_VERSION) {
+        let (format, key_hash_version) = (rest.u16()?, rest.u16()?);
+        if !matches!(format, FORMAT | FORMAT_WITH_SET_ASIDE) || key_hash_version != KEY_HASH_VERSION {
             return None;
         }
         let (partition, class_print, choice_print) = (rest.u32()?, rest.u64()?, rest.u64()?);
@@ -75,13 +87,14 @@ impl Saved {
             stores.push((rest.u64()?, rest.u64()?));
         }
         let run = StoreRun { stores, last_seq: rest.u64()?, keys: rest.u64()?, lost_ranges: rest.u64()? };
+        let set_aside_to = if format == FORMAT_WITH_SET_ASIDE { rest.u64()? } else { 0 };
         let mut classes = Vec::new();
         for _ in 0..rest.u32()? {
             let n = rest.u32()?;
             let (all, expiring) = (ranges(&rest.list()?)?, ranges(&rest.list()?)?);
             classes.push((n, Sums { all, expiring, slots: rest.list()? }));
         }
-        rest.0.is_empty().then_some(Self { partition, class_print, choice_print, run, classes })
+        rest.0.is_empty().then_some(Self { partition, class_print, choice_print, run, set_aside_to, classes })
     }
 }
 
@@ -161,19 +174,22 @@ mod tests {
         }
         let run = StoreRun { stores: vec![(7, 2), (0, 0)], last_seq: 12, keys: 4, lost_ranges: 1 };
         let classes = vec![(3, sums), (u32::MAX, Sums::default())];
-        Saved { partition: 17, class_print: u64::MAX, choice_print: 5, run, classes }
+        Saved { partition: 17, class_print: u64::MAX, choice_print: 5, run, set_aside_to: 0, classes }
     }
 
     #[test]
     fn the_bytes_are_those_of_version_2_and_damage_is_noticed() {
-        let bytes = saved().encode();
-        let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 2, "17.sums", &bytes);
-        assert_eq!(Saved::decode(&frozen), Some(saved()));
-        for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 4;
-            assert_eq!(Saved::decode(&damaged), None, "byte {at}");
-            assert_eq!(Saved::decode(&bytes[..at]), None, "{at} bytes");
+        for (name, set_aside_to) in [("17.sums", 0), ("17-set-aside.sums", 9)] {
+            let saved = Saved { set_aside_to, ..saved() };
+            let bytes = saved.encode();
+            let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 2, name, &bytes);
+            assert_eq!(Saved::decode(&frozen), Some(saved));
+            for at in 0..bytes.len() {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 4;
+                assert_eq!(Saved::decode(&damaged), None, "{name}: byte {at}");
+                assert_eq!(Saved::decode(&bytes[..at]), None, "{name}: {at} bytes");
+            }
         }
     }
 
@@ -191,7 +207,7 @@ mod tests {
     fn another_format_and_another_key_hash_are_not_read() {
         for at in [8, 10] {
             let mut bytes = saved().encode();
-            bytes[at] += 1;
+            bytes[at] += 2;
             let content = bytes.len() - 8;
             let hash = xxh3_64(&bytes[..content]);
             bytes.truncate(content);

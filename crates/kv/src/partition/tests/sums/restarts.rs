@@ -72,6 +72,63 @@ fn saved_sums_are_compared_with_the_index_before_they_count() {
     assert_eq!(world.walk(3).differences, 2);
 }
 
+/// A partition with one version that is set aside, and exact sums of two others. Returns the seq up
+/// to which versions are set aside.
+fn set_aside() -> (World, u64) {
+    let world = World::with_differences(Kind::Bitcask);
+    put(&world, "aside");
+    let seq = world.partition().store().last_seq();
+    world.partition().set_aside(seq);
+    put(&world, "one");
+    put(&world, "two");
+    world.walk(3);
+    (world, seq)
+}
+
+/// What a store that was set back held then may be set aside for as long as the store lives. Its
+/// later losses must be noticed nevertheless.
+#[test]
+fn sums_outlive_an_orderly_stop_while_versions_are_set_aside() {
+    let (mut world, seq) = set_aside();
+    for _ in 0..2 {
+        world.restart(true);
+        assert_eq!(world.partition().sums_state(3), SumsState::Unknown, "nobody has said what is set aside");
+        world.partition().set_aside(seq);
+        assert!(is_exact(&world));
+        assert_eq!(world.partition().cut_of_class(3).unwrap().sums.total().versions, 2);
+        assert_eq!(world.walk(3).differences, 0);
+    }
+    assert!(world.partition().store().delete(&storage_key("a", "one")).unwrap().is_some());
+    world.restart(true);
+    world.partition().set_aside(seq);
+    assert_eq!(world.walk(3).differences, 2, "one range, and the slot of its expiry");
+}
+
+#[test]
+fn saved_sums_are_of_no_use_if_other_versions_are_set_aside_now() {
+    let runs: [fn(&World, u64); 4] = [
+        |_, _| (),
+        |world, seq| world.partition().set_aside(seq + 1),
+        |world, seq| [seq, 0].iter().for_each(|seq| world.partition().set_aside(*seq)),
+        |world, seq| {
+            put(world, "three");
+            world.partition().set_aside(seq);
+        },
+    ];
+    for (number, run) in runs.into_iter().enumerate() {
+        let (mut world, seq) = set_aside();
+        world.restart(true);
+        run(&world, seq);
+        assert_eq!(world.partition().sums_state(3), SumsState::Unknown, "{number}");
+        assert_eq!(world.walk(3).differences, 0, "{number}");
+        assert!(is_exact(&world), "{number}");
+    }
+    let mut world = summed(Kind::Bitcask);
+    world.restart(true);
+    world.partition().set_aside(1);
+    assert_eq!(world.partition().sums_state(3), SumsState::Unknown);
+}
+
 #[test]
 fn without_the_check_at_openings_a_loss_is_not_noticed() {
     let mut world = World::with_differences(Kind::Bitcask);
