@@ -370,6 +370,7 @@ impl GetRun {
 
     fn decode(&mut self, replica: usize, reply: ReadReply, ask: Ask) -> Result<Answer, Error> {
         let Some(Stored { head, body, digest, seq: _, stored_secs }) = reply.version else {
+            self.left.note_lack(reply.full);
             return Ok(Answer::NotFound { full: reply.full });
         };
         self.left.note(replica, digest, reply.left_to_exchanges);
@@ -452,9 +453,9 @@ impl GetRun {
     }
 
     /// Whether a repair would spread a copy that is left to exchanges. What a replica cannot read
-    /// is there, and is no removal.
+    /// is there, and is no removal, unless another one shows that there may have been one.
     fn leaves_to_exchanges(&self, lack: Lack) -> bool {
-        lack != Lack::Unreadable
+        (lack != Lack::Unreadable || self.left.has_lack())
             && !self.left.holders(|replica| self.core.clock_of(replica)).is_empty()
             && !is_broken(BrokenRule::ReadsLeaveItToExchanges)
     }

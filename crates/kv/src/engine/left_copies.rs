@@ -3,6 +3,9 @@
 //! A read does not spread a copy that a mark covers, or that is in doubt, to a primary that has
 //! answered without it. It asks the holders to exchange the key at once. Another copy that covers
 //! it may be spread: its holder would push it, too.
+//!
+//! What a primary cannot read is there, and is no removal. It gets the copy, unless a further one
+//! that is full has answered without it.
 
 use ombak_types::VectorClock;
 use smallvec::SmallVec;
@@ -19,6 +22,8 @@ struct FoundCopy {
 pub(super) struct LeftCopies {
     found: SmallVec<[FoundCopy; 4]>,
     has_left: bool,
+    /// Whether a primary that is known to hold everything has nothing.
+    has_lack: bool,
     /// Whether the holders were asked to exchange the key.
     pub(super) has_asked: bool,
 }
@@ -28,6 +33,17 @@ impl LeftCopies {
     pub(super) fn note(&mut self, replica: usize, digest: u64, is_left: bool) {
         self.has_left |= is_left;
         self.found.push(FoundCopy { replica, digest, is_left });
+    }
+
+    /// Notes the answer of a replica that has nothing, and whether it is a full primary.
+    pub(super) const fn note_lack(&mut self, is_full: bool) {
+        self.has_lack |= is_full;
+    }
+
+    /// Whether the key may have been removed everywhere, as far as the primaries have answered that
+    /// can read what they have.
+    pub(super) const fn has_lack(&self) -> bool {
+        self.has_lack
     }
 
     /// The replicas whose copies are left to exchanges, and which no copy covers that is not.

@@ -66,6 +66,23 @@ async fn a_read_spreads_no_copy_that_a_mark_covers() {
     assert_eq!(dropped(cluster, 2), [storage_key(&key)]);
 }
 
+/// The second node cannot read what it has, and the first one has removed the key. Without the rule
+/// the read gives the copy in doubt to the second node, which is evidence for it from then on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_gives_no_copy_in_doubt_to_a_primary_that_cannot_read_its_own() {
+    let world = World::new().await;
+    let (cluster, bucket, key) = (&world.cluster, bucket(), world.keys().remove(0));
+    world.round().await;
+    remove(cluster, 0, &key);
+    cluster.damage(1, &bucket, &key);
+    let class = class_of(cluster, &key);
+    host(cluster, 2).transfers().doubt.raise(class.partition, last_seq(cluster, 2, &key));
+    assert!(matches!(cluster.get(0, &bucket, &key, r(1)).await.unwrap(), GetReply::Found(_)));
+    cluster.wait_until("the copy is gone", |c| c.stored(2, &bucket, &key).is_none()).await;
+    assert_eq!(dropped(cluster, 2), [storage_key(&key)]);
+    assert_eq!(cluster.stored(0, &bucket, &key), None);
+}
+
 /// The exchange of the key brings back what one replica has lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_has_a_copy_that_a_mark_covers_exchanged_at_once() {
