@@ -9,8 +9,9 @@
 //!   lacks, because no third primary can.
 //! * *A store that was set back*: the stores of a killed node are those of some seconds before.
 //!   Only seeds with connections have that: what a store has told is said when a connection begins.
-//!   The copy is of the process that is killed. Told seqs find out no other one (the same "Limits"),
-//!   such as the copy of a disk that was replaced meanwhile, whose stores have other ids.
+//!   The copy is of the process that is killed. Told seqs find out no other one
+//!   (docs/design/anti-entropy.md, "Limits"), such as the copy of a disk that was replaced
+//!   meanwhile, whose stores have other ids.
 //!
 //! Every seed has them, and begins rounds of scrubbing besides. They draw from a stream of random
 //! numbers of their own. All of them strike one node of a run, as far as they can: what two nodes

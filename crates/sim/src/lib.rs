@@ -31,8 +31,8 @@
 //! names two values; no version is empty, torn or forged; each acknowledged value, or what replaced
 //! it, is on a disk that no fault has destroyed; no write is executed after its time limit; no read
 //! of primaries misses a write if so many primaries took it that they have one in common; of two
-//! conditional puts with one precondition one is acknowledged; the sums that nodes keep are those of
-//! their stores. At the end of some runs all owners of a key are paused together, and when they go
+//! conditional puts with one precondition one is acknowledged; the sums that nodes keep are those
+//! of their stores. At the end of some runs all owners of a key are paused together, and when they go
 //! on, a read of all replicas misses nothing (`pauses`). A witness sees each change of a store and
 //! checks the others at that moment: a copy for others goes when each primary has it on its disk; a
 //! tombstone goes when each primary has it on its disk and nobody else has anything older; nothing
@@ -49,8 +49,8 @@
 //! After two complete rounds of exchanges the replicas of each key are equal without any read,
 //! whatever has made them differ, and so are the sums of all primaries. Then reads repair copies
 //! that cannot be read: what was acknowledged is there, and nothing that was replaced or deleted is
-//! back. A primary drops only what was removed before, or what damage has put in doubt. Listings and
-//! queries then show exactly what is there.
+//! back. A primary drops only what was removed before, or what damage has put in doubt. Listings
+//! and queries then show exactly what is there.
 //!
 //! [`run_typed_seed`] is another run, of data types: `typed` says what it checks.
 //!

@@ -249,8 +249,8 @@ impl PartitionSums {
 
     /// Takes over the sums of an earlier run once the class map is the one of that run, and the
     /// same versions are set aside. `is_changing`: something is about to be counted. If it is still
-    /// otherwise, the sums of the earlier run are given up, because nobody knows to which of them it
-    /// would belong.
+    /// otherwise, the sums of the earlier run are given up: nobody knows to which of them it would
+    /// belong.
     fn settle(&self, is_changing: bool) {
         if !self.is_awaiting.load(Ordering::Acquire) {
             return;

@@ -83,9 +83,9 @@ async fn what_was_written_after_the_damage_is_not_in_doubt() {
     assert_eq!(values_of(cluster, THERE, &bucket, &after), ["acknowledged", "newer"]);
 }
 
-/// A member that starts has a ring of its own until it knows that of its cluster. By its own ring it
-/// has no other primaries. If it forgot its marks and its doubt then, it would bring others what was
-/// removed.
+/// A member that starts has a ring of its own until it knows that of its cluster. By its own ring
+/// it has no other primaries. If it forgot its marks and its doubt then, it would bring others what
+/// was removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_starts_keeps_its_marks_and_its_doubt() {
     let (world, key) = with_a_dead_copy().await;

@@ -303,8 +303,8 @@ async fn a_put_is_merged_with_a_copy_in_doubt_that_has_no_other_replica() {
     assert_eq!(dropped(cluster, 0), Vec::<Bytes>::new());
 }
 
-/// The same for all keys of a node that owns everything alone. Its doubt ends only when another node
-/// was compared with it.
+/// The same for all keys of a node that owns everything alone. Its doubt ends only when another
+/// node was compared with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_put_is_merged_with_a_copy_in_doubt_at_a_node_that_is_alone() {
     let cluster = Cluster::with_owners(2, 1, |_| ());

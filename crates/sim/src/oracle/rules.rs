@@ -320,8 +320,8 @@ impl Oracle {
         self.destructive_faults += 1;
         for (key, before) in before {
             let mut after = self.copies(cluster, key);
-            // Where a store is the only primary, nobody else can say that something was removed. What
-            // it holds for others in doubt goes if all primaries lack it.
+            // Where a store is the only primary, nobody else can say that something was removed.
+            // What it holds for others in doubt goes if all primaries lack it.
             let holds_for_others = || self.witness.hosts_in_force(key).is_some_and(|hosts| !hosts.contains(&host));
             if key.kind.n > 1 || holds_for_others() {
                 after.insert(host, DiskCopy::Absent);

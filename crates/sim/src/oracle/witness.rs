@@ -411,8 +411,8 @@ impl State {
         } else {
             (counts.hand_backs, counts.hand_backs_in_faults) =
                 (counts.hand_backs + 1, counts.hand_backs_in_faults + in_faults);
-            // What was removed before, and what damage has put in doubt, may be dropped at once where
-            // it comes back.
+            // What was removed before, and what damage has put in doubt, may be dropped at once
+            // where it comes back.
             let covers_it = |reaped: &Clock| is_same(reaped, &clock) || is_older(&clock, reaped);
             let may_drop = is_doubtful || self.reaped.get(&key).into_iter().flatten().any(covers_it);
             let mut owners = others.iter().filter(|(_, is_owner, _)| *is_owner && !may_drop);

@@ -30,7 +30,7 @@ fn found_as(rule: BrokenRule, words: &str, first: u64) -> String {
 
 #[test]
 fn an_actor_that_is_used_again_is_found() {
-    let violation = found_by_a_seed(BrokenRule::EachRunHasItsOwnActor, 3);
+    let violation = found_by_a_seed(BrokenRule::EachRunHasItsOwnActor, 5);
     assert!(violation.contains("one event id names"), "{violation}");
 }
 
@@ -42,7 +42,7 @@ fn a_replica_that_drops_siblings_is_found() {
 
 #[test]
 fn a_forwarded_put_that_is_executed_late_is_found() {
-    let violation = found_by_a_seed(BrokenRule::ForwardedPutsAreNeverLate, 3);
+    let violation = found_by_a_seed(BrokenRule::ForwardedPutsAreNeverLate, 6);
     assert!(violation.contains("was not executed in time"), "{violation}");
 }
 
@@ -54,13 +54,13 @@ fn copies_that_are_given_back_by_partition_are_found() {
 
 #[test]
 fn a_copy_that_is_removed_unproven_is_found() {
-    let violation = found_by_a_seed(BrokenRule::OnlyProvenVersionsAreRemoved, 15);
+    let violation = found_by_a_seed(BrokenRule::OnlyProvenVersionsAreRemoved, 8);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
 #[test]
 fn a_proof_that_is_not_synced_is_found() {
-    let violation = found_by_a_seed(BrokenRule::ProofsAreSynced, 2);
+    let violation = found_by_a_seed(BrokenRule::ProofsAreSynced, 3);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
@@ -72,13 +72,13 @@ fn a_round_that_asks_no_other_member_is_found() {
 
 #[test]
 fn a_vote_that_is_not_synced_is_found() {
-    let violation = found_by_a_seed(BrokenRule::ReapingAnswersAreSynced, 5);
+    let violation = found_by_a_seed(BrokenRule::ReapingAnswersAreSynced, 7);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
 #[test]
 fn a_vote_of_a_filling_primary_is_found() {
-    let violation = found_by_a_seed(BrokenRule::FillingPrimariesDoNotVote, 6);
+    let violation = found_by_a_seed(BrokenRule::FillingPrimariesDoNotVote, 3);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
@@ -101,7 +101,7 @@ fn a_lost_tail_that_is_not_noticed_is_found() {
 
 #[test]
 fn an_answer_that_raises_no_fence_is_found() {
-    let violation = found_by_a_seed(BrokenRule::AnswersRaiseFences, 3);
+    let violation = found_by_a_seed(BrokenRule::AnswersRaiseFences, 6);
     assert!(violation.contains("older than a tombstone"), "{violation}");
 }
 
@@ -113,7 +113,7 @@ fn a_removal_that_raises_no_fence_is_found() {
 
 #[test]
 fn a_refused_copy_that_is_sent_again_is_found() {
-    let violation = found_by_a_seed(BrokenRule::RefusedCopiesAreReadAgain, 3);
+    let violation = found_by_a_seed(BrokenRule::RefusedCopiesAreReadAgain, 10);
     assert!(violation.contains("older than a tombstone"), "{violation}");
 }
 
@@ -124,22 +124,22 @@ fn a_node_that_goes_on_after_a_pause_and_waits_for_nobody_is_found() {
 
 #[test]
 fn primaries_that_check_no_condition_are_found() {
-    let _ = found_as(BrokenRule::PrimariesCheckConditions, "had the same precondition", 2);
+    let _ = found_as(BrokenRule::PrimariesCheckConditions, "had the same precondition", 6);
 }
 
 #[test]
 fn primaries_that_check_no_absence_are_found() {
-    let _ = found_as(BrokenRule::PrimariesCheckConditions, "for a key without a value", 3);
+    let _ = found_as(BrokenRule::PrimariesCheckConditions, "for a key without a value", 6);
 }
 
 #[test]
 fn a_living_value_that_is_preferred_to_a_newer_tombstone_is_found() {
-    let _ = found_as(BrokenRule::NewerTombstonesHide, "beside a newer deletion", 66);
+    let _ = found_as(BrokenRule::NewerTombstonesHide, "beside a newer deletion", 19);
 }
 
 #[test]
 fn a_hidden_value_that_stays_is_found() {
-    let _ = found_as(BrokenRule::HiddenValuesAreReplaced, "beside a newer deletion", 148);
+    let _ = found_as(BrokenRule::HiddenValuesAreReplaced, "beside a newer deletion", 2);
 }
 
 #[test]
@@ -149,12 +149,12 @@ fn a_tombstone_that_is_removed_with_its_time_is_found() {
 
 #[test]
 fn a_bad_sector_that_nothing_repairs_is_found() {
-    let _ = found_as(BrokenRule::MediaErrorsAreRepaired, "members still change", 4);
+    let _ = found_as(BrokenRule::MediaErrorsAreRepaired, "members still change", 17);
 }
 
 #[test]
 fn a_changing_home_that_reaps_is_found() {
-    let violation = found_by_a_seed(BrokenRule::ChangingHomesReapNothing, 3);
+    let violation = found_by_a_seed(BrokenRule::ChangingHomesReapNothing, 1);
     assert!(violation.contains("its home is changing"), "{violation}");
 }
 
@@ -176,7 +176,7 @@ fn a_full_disk_that_nothing_pays_for_is_found() {
 
 #[test]
 fn a_leaver_that_keeps_what_it_has_not_proved_is_found() {
-    let violation = found_by_a_seed(BrokenRule::LeaversProveWhatTheyKeep, 12);
+    let violation = found_by_a_seed(BrokenRule::LeaversProveWhatTheyKeep, 57);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
@@ -187,12 +187,12 @@ fn a_removed_node_that_takes_part_again_is_found() {
 
 #[test]
 fn a_newcomer_that_hands_back_before_its_commit_is_found() {
-    let _ = found_as(BrokenRule::NewcomersHandBackLater, "whose join is not committed", 14);
+    let _ = found_as(BrokenRule::NewcomersHandBackLater, "whose join is not committed", 2);
 }
 
 #[test]
 fn a_role_that_clears_what_is_owed_is_found() {
-    let violation = found_by_a_seed(BrokenRule::RolesKeepWhatIsOwed, 11);
+    let violation = found_by_a_seed(BrokenRule::RolesKeepWhatIsOwed, 3);
     assert!(violation.contains("does not owe what it held for others"), "{violation}");
 }
 
@@ -215,7 +215,7 @@ fn puts_that_go_to_the_set_in_force_alone_are_found() {
 
 #[test]
 fn acknowledgements_by_an_older_placement_are_found() {
-    let violation = found_by_a_seed(BrokenRule::WritesAreFenced, 21);
+    let violation = found_by_a_seed(BrokenRule::WritesAreFenced, 18);
     assert!(violation.contains("primaries of each set had acknowledged it"), "{violation}");
 }
 
@@ -240,61 +240,37 @@ fn a_copy_that_one_primary_has_proved_is_found() {
 /// What an exchange spreads that a mark covers was removed everywhere else.
 #[test]
 fn an_exchange_that_pushes_whatever_others_lack_is_found() {
-    let violation = found_by_a_seed(BrokenRule::MarksDecideWhatIsPushed, 1);
-    assert!(!violation.contains("does not start"), "{violation}");
-}
-
-#[test]
-fn a_mark_that_advances_without_a_proof_is_found() {
-    let violation = found_by_a_seed(BrokenRule::MarksNeedProof, 1);
-    assert!(!violation.contains("does not start"), "{violation}");
-}
-
-#[test]
-fn a_mark_that_outlives_the_token_of_its_store_is_found() {
-    let violation = found_by_a_seed(BrokenRule::MarksNameTokens, 1);
-    assert!(!violation.contains("does not start"), "{violation}");
-}
-
-#[test]
-fn told_seqs_that_are_not_kept_are_found() {
-    let violation = found_by_a_seed(BrokenRule::ToldSeqsAreKept, 1);
+    let violation = found_by_a_seed(BrokenRule::MarksDecideWhatIsPushed, 6);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
 #[test]
 fn a_doubtful_store_that_gives_is_found() {
-    let violation = found_by_a_seed(BrokenRule::DoubtfulStoresOnlyReceive, 1);
+    let violation = found_by_a_seed(BrokenRule::DoubtfulStoresOnlyReceive, 23);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
 #[test]
 fn a_drop_that_asks_one_primary_is_found() {
-    let violation = found_by_a_seed(BrokenRule::DropsNeedAllPrimaries, 104);
-    assert!(!violation.contains("does not start"), "{violation}");
-}
-
-#[test]
-fn a_drop_without_the_answers_of_all_primaries_is_found() {
-    let violation = found_by_a_seed(BrokenRule::DropsWaitForAllPrimaries, 1);
+    let violation = found_by_a_seed(BrokenRule::DropsNeedAllPrimaries, 1);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
 #[test]
 fn sums_that_an_opening_makes_anew_are_found() {
-    let violation = found_by_a_seed(BrokenRule::SumsAreCheckedAtOpening, 52);
+    let violation = found_by_a_seed(BrokenRule::SumsAreCheckedAtOpening, 3);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
 #[test]
 fn filling_with_what_was_removed_is_found() {
-    let violation = found_by_a_seed(BrokenRule::FillingLeavesOutTheDead, 1);
+    let violation = found_by_a_seed(BrokenRule::FillingLeavesOutTheDead, 28);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
 #[test]
 fn a_read_that_spreads_what_was_removed_is_found() {
-    let violation = found_by_a_seed(BrokenRule::ReadsLeaveItToExchanges, 1);
+    let violation = found_by_a_seed(BrokenRule::ReadsLeaveItToExchanges, 3);
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
