@@ -90,7 +90,7 @@ fn a_copy_that_passes_a_fence_is_found() {
 
 #[test]
 fn a_not_found_of_a_filling_replica_is_found() {
-    let _ = found_as(BrokenRule::FillingReplicasProveNoAbsence, "found nothing", 5);
+    let _ = found_as(BrokenRule::FillingReplicasProveNoAbsence, "found nothing", 45);
 }
 
 #[test]
