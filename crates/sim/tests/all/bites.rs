@@ -182,7 +182,7 @@ fn a_leaver_that_keeps_what_it_has_not_proved_is_found() {
 
 #[test]
 fn a_removed_node_that_takes_part_again_is_found() {
-    let _ = found_as(BrokenRule::RemovedNodesTakeNoPart, "older than a tombstone", 14);
+    let _ = found_as(BrokenRule::RemovedNodesTakeNoPart, "older than a tombstone", 134);
 }
 
 #[test]
