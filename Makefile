@@ -17,7 +17,7 @@ STEPS ?=
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 10
 CRASH_POINTS ?= 1000000
-SIM_SEEDS ?= 20000
+SIM_SEEDS ?= 5000
 SIM_FIRST ?= 1
 NEMESIS_SECONDS ?= 600
 NEMESIS_SEED ?=
@@ -127,7 +127,7 @@ asan: ## run the tests of unsafe code under AddressSanitizer, in a target direct
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/asan cargo test --locked --package ombak-storage \
 		--target $(shell rustc --print host-tuple) --lib append_marks
 
-soak: ## run the crash tests for about an hour: CRASH_POINTS (1000000) and HISTORIES (10000) of stores, SOAK_ROUNDS (10) times the node crashes of `make test`, and SIM_SEEDS (20000) seeds of the simulator from SIM_FIRST (1) on
+soak: ## run the crash tests for about an hour: CRASH_POINTS (1000000) and HISTORIES (10000) of stores, SOAK_ROUNDS (10) times the node crashes of `make test`, and SIM_SEEDS (5000) seeds of the simulator from SIM_FIRST (1) on
 	OMBAK_CRASH_POINTS=$(CRASH_POINTS) OMBAK_HISTORIES=$(HISTORIES) OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
 		--test all -- metamorphic:: power_cut:: power:: kill9:: --nocapture
 	OMBAK_SIM_SEEDS=$(SIM_SEEDS) OMBAK_SIM_FIRST=$(SIM_FIRST) cargo test --release --locked --package ombak-sim --test all -- seeds:: --nocapture
