@@ -3,9 +3,8 @@
 //! A copy in doubt may be one that was removed everywhere and came back here. Merged with another
 //! copy it would be part of a new version, which no exchange can tell apart. So the other copy
 //! takes its place, unless one of the two covers the other, and the copy goes to the file of
-//! dropped copies. A key with one replica is left out, and so are all keys of a node that is alone:
-//! no other replica can show that such a copy was removed, and it may be all that there is of an
-//! acknowledged write.
+//! dropped copies. A key with one replica is left out: no other replica can show that its copy was
+//! removed, and the copy may be all that there is of an acknowledged write.
 
 use super::engine::Engine;
 use crate::partition::{Access, Failure, Locked, Partition};
@@ -65,10 +64,6 @@ impl Engine {
         access: Access,
     ) -> Result<(), Failure> {
         if locked.local().is_none_or(|local| brings.replaces_or_is_replaced(&local.clock)) {
-            return Ok(());
-        }
-        // The same is true of all keys of a node that is alone.
-        if self.is_alone_in(&self.placement()) {
             return Ok(());
         }
         if access == Access::Inline {

@@ -303,22 +303,6 @@ async fn a_put_is_merged_with_a_copy_in_doubt_that_has_no_other_replica() {
     assert_eq!(dropped(cluster, 0), Vec::<Bytes>::new());
 }
 
-/// The same for all keys of a node that owns everything alone. Its doubt ends only when another
-/// node was compared with it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_put_is_merged_with_a_copy_in_doubt_at_a_node_that_is_alone() {
-    let cluster = Cluster::with_owners(2, 1, |_| ());
-    let (bucket, here) = (bucket(), || PutOptions { w: count(1), ..PutOptions::default() });
-    cluster.put(0, &bucket, "k", "old", here()).await.unwrap();
-    let transfers = host(&cluster, 0).transfers().clone();
-    transfers.other_ways.set_on(true);
-    let (home, seq) = (cluster.home_of(&bucket, "k"), cluster.stored_seq(0, &bucket, "k").unwrap());
-    transfers.doubt.raise(home, seq);
-    assert!(transfers.is_doubtful(home, seq));
-    cluster.put(0, &bucket, "k", "new", here()).await.unwrap();
-    assert_eq!(values_of(&cluster, 0, &bucket, "k"), ["new", "old"]);
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_a_peer_takes_the_place_of_a_copy_in_doubt() {
     let world = World::new().await;
