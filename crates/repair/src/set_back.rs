@@ -20,14 +20,12 @@ const SAVE_AGAIN: Duration = Duration::from_secs(5);
 
 /// Compares the stores of this node with what another node was told of them, by partition. Those
 /// that were set back count as restored when this returns. That becomes durable later: until then,
-/// the next start finds it out again. Returns whether there was one that was not known.
-pub fn find_set_back(host: &Host, by: NodeId, told: &[(u32, ToldSeq)]) -> bool {
+/// the next start finds it out again.
+pub fn find_set_back(host: &Host, by: NodeId, told: &[(u32, ToldSeq)]) {
     let found = host.transfers().find_set_back(host.partitions(), (host.node_id(), by), told);
-    let is_news = !found.is_empty();
-    if is_news {
+    if !found.is_empty() {
         host.runtime().spawn(Box::pin(save(host.clone(), found)));
     }
-    is_news
 }
 
 async fn save(host: Host, found: SetBack) {

@@ -32,14 +32,14 @@
 //! it, is on a disk that no fault has destroyed; no write is executed after its time limit; no read
 //! of primaries misses a write if so many primaries took it that they have one in common; of two
 //! conditional puts with one precondition one is acknowledged; the sums that nodes keep are those
-//! of their stores. At the end of some runs all owners of a key are paused together, and when they go
-//! on, a read of all replicas misses nothing (`pauses`). A witness sees each change of a store and
-//! checks the others at that moment: a copy for others goes when each primary has it on its disk; a
-//! tombstone goes when each primary has it on its disk and nobody else has anything older; nothing
-//! that it covers is stored again; only full primaries vote; a member that leaves coordinates
-//! nothing in the place of another; what a node brings stays on it until its join is committed. A
-//! member that has left holds nothing when it is removed, and a node that was removed brings
-//! nothing to others when it returns.
+//! of their stores. At the end of some runs all owners of a key are paused together, and when they
+//! go on, a read of all replicas misses nothing (`pauses`). A witness sees each change of a store
+//! and checks the others at that moment: a copy for others goes when each primary has it on its
+//! disk; a tombstone goes when each primary has it on its disk and nobody else has anything older;
+//! nothing that it covers is stored again; only full primaries vote; a member that leaves
+//! coordinates nothing in the place of another; what a node brings stays on it until its join is
+//! committed. A member that has left holds nothing when it is removed, and a node that was removed
+//! brings nothing to others when it returns.
 //!
 //! It knows by which placement each copy was stored, too. A put is acknowledged when its primaries
 //! of each set have it. A home flips when its new set has what the old one had before the begin. A
