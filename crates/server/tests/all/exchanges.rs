@@ -153,8 +153,7 @@ fn riak_admin_tictacaae_console_tests() {
 
 #[test]
 fn a_passive_member_begins_nothing() {
-    let home =
-        Home::new("storage_backend = memory\nlistener.peer.internal = 127.0.0.1:0\nanti_entropy = passive");
+    let home = Home::new("storage_backend = memory\nlistener.peer.internal = 127.0.0.1:0\nanti_entropy = passive");
     let node = home.start();
     let status = json_of(&home, &["admin", "aae-status"]);
     assert_eq!(status["members"][0]["state"], "suspended", "{status}");
