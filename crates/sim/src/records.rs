@@ -158,7 +158,6 @@ mod tests {
             factory.open(0).unwrap()
         };
         let store = open(&disk);
-        // The file stays because of the other key.
         for (key, head) in [(other, b"other".as_slice()), (key, b"first"), (key, b"second")] {
             let (key, body, digest) = (storage_key_of(key), [b"body".as_slice()], 7);
             let (tstamp_secs, expires_secs, has_terms) = (1, 0, false);
@@ -166,10 +165,12 @@ mod tests {
             store.put(&write).unwrap();
         }
         store.delete(&storage_key_of(key)).unwrap();
-        drop(store);
+        store.sync(store.last_seq()).unwrap();
         let disk = disk.restart(Loss::Nothing);
+        drop(store);
         let dir = Path::new(STORES_DIR).join("0");
-        let file = disk.list(&dir).unwrap().into_iter().find(|name| name.ends_with(".data")).unwrap();
+        let names = disk.list(&dir).unwrap();
+        let file = names.iter().find(|name| name.ends_with(".data")).unwrap_or_else(|| panic!("{names:?}"));
         let path = dir.join(file);
         let found: Vec<FoundRecord> = records(&disk.content(&path).unwrap(), &known);
         let of_key: Vec<&FoundRecord> = found.iter().filter(|record| record.key == key).collect();
