@@ -53,10 +53,11 @@ impl LeftOut {
     pub(crate) fn of_filling(host: &Host, class: ClassId) -> Self {
         // While a home changes there are no exchanges.
         let is_changing = host.placement().home(class.partition).is_changing();
-        if is_changing || !has_other_primaries(host, class) || is_broken(BrokenRule::FillingLeavesOutTheDead) {
-            return Self::of_own(host, class);
+        let leaves_covered = !is_changing && !is_broken(BrokenRule::FillingLeavesOutTheDead);
+        match Self::of_own(host, class) {
+            Self::Doubtful if leaves_covered => Self::Marked,
+            own => own,
         }
-        Self::Marked
     }
 
     /// What is left out of a proof: what is in doubt, and what was removed everywhere before the

@@ -333,6 +333,11 @@ impl Cluster {
         self.nodes.iter().filter(runs).map(|node| node.host).collect()
     }
 
+    /// The engines that run on these hosts.
+    pub(crate) fn engines(&self) -> Vec<(HostId, Kv)> {
+        self.hosts().into_iter().filter_map(|host| Some((host, self.node(host).kv.clone()?))).collect()
+    }
+
     /// The hosts of all members.
     pub fn member_hosts(&self) -> Vec<HostId> {
         self.nodes.iter().filter(|node| node.stage == MemberStage::Member).map(|node| node.host).collect()

@@ -9,9 +9,9 @@
 //!   lacks, because no third primary can.
 //! * *A store that was set back*: the stores of a killed node are those of some seconds before.
 //!   Only seeds with connections have that: what a store has told is said when a connection begins.
-//!   The copy is of the process that is killed. Told seqs find out no other one
-//!   (docs/design/anti-entropy.md, "Limits"), such as the copy of a disk that was replaced
-//!   meanwhile, whose stores have other ids.
+//!   The copy is of the process that is killed. Told seqs do not show an older copy
+//!   (docs/design/anti-entropy.md, "Limits"), for example that of a disk that was replaced
+//!   meanwhile: its stores have other ids.
 //!
 //! Every seed has them, and begins rounds of scrubbing besides. They draw from a stream of random
 //! numbers of their own. All of them strike one node of a run, as far as they can: what two nodes
@@ -19,7 +19,7 @@
 
 use crate::cluster::{BackendKind, Cluster};
 use crate::faults::{FaultKind, Lasting, Nemesis};
-use crate::oracle::{Key, storage_key_of};
+use crate::oracle::{Key, storage_key_of, storage_keys};
 use crate::random::Random;
 use crate::records::{FoundRecord, bit_of_key, bits_of_checksum, is_cold, records};
 use crate::world::{HostId, OUTSIDE};
@@ -271,7 +271,7 @@ impl Decay {
         let disks = &cluster.node(victim).disks;
         let mut by_key = BTreeMap::<Key, Vec<Found>>::new();
         for path in files {
-            let found = records(&disks.stores.content(path).ok()?, &self.nemesis.keys);
+            let found = records(&disks.stores.content(path).ok()?, storage_keys());
             for record in &found {
                 let is_cold = is_cold(&found, record.key_end);
                 let found = Found { target: Target { path: path.clone(), record: *record }, is_cold };

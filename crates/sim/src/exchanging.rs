@@ -8,7 +8,7 @@ use crate::clients::Clients;
 use crate::cluster::Cluster;
 use crate::oracle::{Oracle, Violation};
 use crate::world::{HostId, OUTSIDE};
-use ombak_kv::{ClassId, Kv};
+use ombak_kv::ClassId;
 use ombak_repair::{ExchangeFigures, Repair};
 use ombak_runtime::{Runtime, RuntimeExt};
 use ombak_types::NodeId;
@@ -28,15 +28,13 @@ type Way = (HostId, ClassId, NodeId);
 /// Lets all nodes compare their sums with their stores: what has vanished from a store is no
 /// difference before that.
 pub(crate) async fn check_sums(clients: &Clients) {
-    for kv in engines(&clients.cluster.lock()) {
-        Repair::of(&kv).check_sums();
-    }
+    clients.cluster.lock().engines().iter().for_each(|(_, kv)| Repair::of(kv).check_sums());
     clients.world.runtime(OUTSIDE).sleep(CHECKED_AFTER).await;
 }
 
 /// Lets all nodes begin a round.
 pub(crate) fn begin_round(cluster: &Cluster) {
-    engines(cluster).iter().for_each(|kv| Repair::of(kv).start_exchange_round());
+    cluster.engines().iter().for_each(|(_, kv)| Repair::of(kv).start_exchange_round());
 }
 
 /// Lets all nodes begin a round, and waits until it is complete.
@@ -65,10 +63,6 @@ pub(crate) async fn complete_round(clients: &Clients) {
     }
 }
 
-fn engines(cluster: &Cluster) -> Vec<Kv> {
-    cluster.hosts().into_iter().filter_map(|host| cluster.node(host).kv.clone()).collect()
-}
-
 /// The ways that are left, with what their exchanges have done, for people.
 fn shown(cluster: &Cluster, left: &[Way]) -> String {
     let of_way = |(host, class, node): &Way| {
@@ -93,8 +87,8 @@ fn shown(cluster: &Cluster, left: &[Way]) -> String {
 
 /// How often each way has ended in full.
 fn ended(cluster: &Cluster) -> BTreeMap<Way, u64> {
-    let running = cluster.hosts().into_iter().filter_map(|host| Some((host, cluster.node(host).kv.as_ref()?)));
-    let figures = running.filter_map(|(host, kv)| Some((host, Repair::of(kv).exchange_figures()?)));
+    let running = cluster.engines().into_iter();
+    let figures = running.filter_map(|(host, kv)| Some((host, Repair::of(&kv).exchange_figures()?)));
     let of_host = |(host, figures): (HostId, ExchangeFigures)| {
         figures.classes.into_iter().map(move |((class, node), of)| ((host, class, node), of.exchanges))
     };

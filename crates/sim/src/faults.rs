@@ -3,7 +3,7 @@
 use crate::bad_sectors;
 use crate::clients::Rush;
 use crate::cluster::{Cluster, MemberStage, Wiring};
-use crate::oracle::{Key, Oracle, Violation, storage_keys};
+use crate::oracle::{Oracle, Violation, storage_keys};
 use crate::random::Random;
 use crate::records::{is_cold, records};
 use crate::starting;
@@ -132,8 +132,6 @@ pub struct Nemesis {
     pub rush: Arc<Mutex<Rush>>,
     /// What it does.
     kinds: &'static [FaultKind],
-    /// The keys of the run, by their storage keys.
-    pub(crate) keys: Arc<BTreeMap<Vec<u8>, Key>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -162,7 +160,6 @@ impl Nemesis {
             oracle: oracle.clone(),
             rush: Arc::default(),
             kinds: &FaultKind::AT_RANDOM,
-            keys: Arc::new(storage_keys()),
             state: Arc::default(),
         }
     }
@@ -363,8 +360,9 @@ impl Nemesis {
                 Lasting::Nothing
             }
             // These begin elsewhere (`decay`).
-            FaultKind::Rot | FaultKind::ReturnedVersion => return None,
-            FaultKind::VanishedRecord | FaultKind::SetBackStore => return None,
+            FaultKind::Rot | FaultKind::ReturnedVersion | FaultKind::VanishedRecord | FaultKind::SetBackStore => {
+                return None;
+            }
             FaultKind::FullDisk => {
                 let host = self.take_host(random)?;
                 self.cluster.lock().node(host).disks.stores.set_free_bytes(Some(random.within(0..5_000)));
@@ -454,7 +452,7 @@ impl Nemesis {
         let (path, length) = random.pick(&files);
         let before = self.oracle.lock().all_copies(&cluster);
         let bit = random.within(0..*length * 8);
-        let found = records(&node.disks.stores.content(path).ok()?, &self.keys);
+        let found = records(&node.disks.stores.content(path).ok()?, storage_keys());
         // A sector that cannot be read is never taken for a write that was interrupted.
         let may_hide = kind == FaultKind::UnreadableRecord && !is_cold(&found, (bit / 8) as usize);
         damage(&node.disks.stores, path, bit).ok()?;

@@ -33,6 +33,7 @@ use crate::clients::all_keys;
 use bytes::Bytes;
 use ombak_types::names::encode_storage_key;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// A key of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,8 +59,10 @@ pub(crate) fn storage_key_of(key: Key) -> Vec<u8> {
 }
 
 /// All keys of a run, by their storage keys.
-pub(crate) fn storage_keys() -> BTreeMap<Vec<u8>, Key> {
-    all_keys().map(|key| (storage_key_of(key), key)).collect()
+pub(crate) fn storage_keys() -> &'static BTreeMap<Vec<u8>, Key> {
+    static KEYS: LazyLock<BTreeMap<Vec<u8>, Key>> =
+        LazyLock::new(|| all_keys().map(|key| (storage_key_of(key), key)).collect());
+    &KEYS
 }
 
 impl std::fmt::Display for Key {

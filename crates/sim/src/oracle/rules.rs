@@ -4,7 +4,7 @@ use super::conditions::Conditions;
 use super::copies::{Copies, DiskCopy, EventId, Token, peek, set_aside_to, tokens_of};
 use super::key_history::{KeyHistory, Outcome, WriteRecord};
 use super::violation::Violation;
-use super::{Key, Witness, storage_key_of, storage_keys};
+use super::{Key, Witness, storage_key_of};
 use crate::bucket_kinds::Merging;
 use crate::cluster::{Cluster, MemberStage, Node};
 use crate::world::HostId;
@@ -18,6 +18,7 @@ use std::time::Duration;
 const AFTER_DEADLINE: Duration = Duration::from_millis(5);
 
 /// What clients were told, and what faults have destroyed.
+#[derive(Default)]
 pub struct Oracle {
     pub(super) keys: BTreeMap<Key, KeyHistory>,
     /// What the disks of stopped nodes are known to hold.
@@ -47,32 +48,6 @@ pub struct Oracle {
     pub(super) robbed: BTreeSet<(HostId, u32)>,
     /// The partitions of hosts whose stores were set back, until their nodes know it.
     unaware: BTreeSet<(HostId, u32)>,
-    /// All keys of the run.
-    pub(super) storage_keys: BTreeMap<Vec<u8>, Key>,
-}
-
-impl Default for Oracle {
-    fn default() -> Self {
-        Self {
-            keys: BTreeMap::new(),
-            stopped: BTreeMap::new(),
-            may_have_lost: BTreeMap::new(),
-            next_token: 0,
-            conditions: Conditions::default(),
-            destructive_faults: 0,
-            forgoes_overlap: false,
-            witness: Witness::default(),
-            violation: None,
-            destroyed: 0,
-            unsynced_lost: 0,
-            checks: 0,
-            sums_compared: 0,
-            sums_checks: 0,
-            robbed: BTreeSet::new(),
-            unaware: BTreeSet::new(),
-            storage_keys: storage_keys(),
-        }
-    }
 }
 
 impl Oracle {

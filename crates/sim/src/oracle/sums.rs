@@ -6,10 +6,10 @@
 //! It shares no code with the sums of nodes: it knows the formula, because that is a part of the
 //! protocol between nodes. It takes over the hash of a key and the digest of a version.
 
-use super::Key;
 use super::copies::set_aside_to;
 use super::rules::Oracle;
 use super::violation::Violation;
+use super::{Key, storage_keys};
 use crate::cluster::Cluster;
 use crate::world::HostId;
 use ombak_kv::{ClassId, Kv, SumsState};
@@ -36,7 +36,7 @@ const fn mix(hash: u64, digest: u64) -> u64 {
 
 /// The sums of each class of a store, by its n, without what is set aside; none if the store cannot
 /// be read, or holds a key that is none of the run.
-fn sums_of(kv: &Kv, partition: u32, store: &dyn Backend, keys: &BTreeMap<Vec<u8>, Key>) -> Option<BTreeMap<u32, Sums>> {
+fn sums_of(kv: &Kv, partition: u32, store: &dyn Backend) -> Option<BTreeMap<u32, Sums>> {
     let scope = Scope { since_seq: set_aside_to(Some(kv), partition), ..Scope::EVERYTHING };
     let mut sums = BTreeMap::<u32, Sums>::new();
     let mut snapshot = store.snapshot().ok()?;
@@ -47,7 +47,7 @@ fn sums_of(kv: &Kv, partition: u32, store: &dyn Backend, keys: &BTreeMap<Vec<u8>
         }
         for entry in &entries {
             let hash = key_hash(&entry.key);
-            let of_class = sums.entry(keys.get(&entry.key[..])?.kind.n).or_insert_with(nothing);
+            let of_class = sums.entry(storage_keys().get(&entry.key[..])?.kind.n).or_insert_with(nothing);
             let (versions, sum) = &mut of_class[(hash >> (64 - RANGES_LOG2)) as usize];
             *versions += 1;
             *sum = sum.wrapping_add(mix(hash, entry.digest));
@@ -75,9 +75,11 @@ impl Oracle {
         self.check_kept_sums(cluster, partition);
     }
 
-    fn check_kept_sums(&mut self, cluster: &Cluster, partition: u32) {
+    /// Returns the sums by what lies in the stores.
+    fn check_kept_sums(&mut self, cluster: &Cluster, partition: u32) -> BTreeMap<HostId, BTreeMap<u32, Sums>> {
+        let mut all = BTreeMap::new();
         for (host, kv, store) in with_stores(cluster, partition) {
-            let Some(folded) = sums_of(&kv, partition, &*store, &self.storage_keys) else { continue };
+            let Some(folded) = sums_of(&kv, partition, &*store) else { continue };
             for n in cluster.all_n_vals() {
                 let Some(kept) = kept_by(&kv, ClassId { partition, n }) else { continue };
                 self.sums_compared += 1;
@@ -90,7 +92,9 @@ impl Oracle {
                     self.broken(Violation::Sums { host: host.0, what });
                 }
             }
+            all.insert(host, folded);
         }
+        all
     }
 
     /// The record of a key has vanished from the store of a primary, behind the back of its node. A
@@ -108,12 +112,7 @@ impl Oracle {
     pub fn check_all_sums(&mut self, cluster: &Cluster) {
         let (Some(placement), Some(ring)) = (cluster.placement(), cluster.ring()) else { return };
         for partition in 0..ring.size().get() {
-            self.check_kept_sums(cluster, partition);
-            let stores = with_stores(cluster, partition);
-            let sums = |(host, kv, store): &(HostId, Kv, Arc<dyn Backend>)| {
-                Some((*host, sums_of(kv, partition, &**store, &self.storage_keys)?))
-            };
-            let folded: BTreeMap<HostId, _> = stores.iter().filter_map(sums).collect();
+            let folded = self.check_kept_sums(cluster, partition);
             for n in cluster.all_n_vals() {
                 let primaries = placement.home(partition).replica_set(n);
                 let of_primary = |node| {
@@ -139,9 +138,8 @@ impl Oracle {
 
 /// The running nodes that have the store of a partition open.
 fn with_stores(cluster: &Cluster, partition: u32) -> Vec<(HostId, Kv, Arc<dyn Backend>)> {
-    let hosts = cluster.hosts().into_iter();
-    let of_host = |host| Some((host, cluster.node(host).kv.clone()?, cluster.node(host).store(partition)?));
-    hosts.filter_map(of_host).collect()
+    let with_store = |(host, kv)| Some((host, kv, cluster.node(host).store(partition)?));
+    cluster.engines().into_iter().filter_map(with_store).collect()
 }
 
 #[cfg(test)]
