@@ -21,6 +21,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-crdt", &["ombak-fixtures", "ombak-types"]),
     ("ombak-script", &[]),
     ("ombak-mapreduce", &["ombak-types"]),
+    ("ombak-tictac", &["ombak-types"]),
     ("ombak-riak-files", &["ombak-types"]),
     ("ombak-storage", &["ombak-types"]),
     ("ombak-stats", &[]),
@@ -42,6 +43,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-types",
             "ombak-ring",
             "ombak-storage",
+            "ombak-tictac",
             "ombak-stats",
             "ombak-node-files",
             "ombak-runtime",
@@ -81,6 +83,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-types",
             "ombak-ring",
             "ombak-storage",
+            "ombak-tictac",
             "ombak-node-files",
             "ombak-stats",
             "ombak-runtime",
@@ -128,6 +131,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-ring",
             "ombak-crdt",
             "ombak-storage",
+            "ombak-tictac",
             "ombak-stats",
             "ombak-monitoring",
             "ombak-runtime",
@@ -187,7 +191,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without I/O, clock or randomness, and the dependencies that would give them one.
-const PURE: &[&str] = &["ombak-types", "ombak-proto", "ombak-ring", "ombak-crdt", "ombak-mapreduce"];
+const PURE: &[&str] = &["ombak-types", "ombak-proto", "ombak-ring", "ombak-crdt", "ombak-mapreduce", "ombak-tictac"];
 const IMPURE: &[&str] = &["getrandom", "hyper", "rand", "rustix", "socket2", "tokio", "tracing"];
 
 /// Package name → names of the dependencies that its manifest declares, as `cargo metadata` reports

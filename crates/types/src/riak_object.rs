@@ -102,7 +102,8 @@ fn dot_to_term(dot: &Dot) -> Term {
     Term::pair(Term::binary(dot.actor.as_bytes()), event)
 }
 
-fn clock_to_term(clock: &VectorClock) -> Term {
+/// A clock as Erlang has it: the list of `{Actor, {Counter, GregorianSeconds}}`, sorted by actor.
+pub fn clock_to_term(clock: &VectorClock) -> Term {
     Term::List(clock.entries().iter().map(dot_to_term).collect())
 }
 
