@@ -56,6 +56,7 @@ const CRATES: &[Floors] = &[Floors {
         // The requests.
         &["engine"],
         // What works over the engine.
+        &["folds"],
         &["coverage", "listing", "query"],
         &["interface"],
         // Faces for other crates.

@@ -31,6 +31,7 @@ mod deliberate_faults;
 mod digest;
 mod engine;
 mod feed;
+pub mod folds;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod hooks;

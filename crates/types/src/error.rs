@@ -119,6 +119,9 @@ pub enum Error {
     /// The store could not read or write.
     #[error("{{storage_error,{}}}", StringText(&.0.text))]
     Storage(StoreFailure),
+    /// A fold has found more than one answer can hold. Holds how much that is.
+    #[error("more than {0} keys or buckets were found: ask for a smaller range")]
+    TooManyFound(usize),
     /// The node is stopping.
     #[error("node_stopping")]
     Stopping,

@@ -132,33 +132,48 @@ fn put_head_start(object: &Object, out: &mut Vec<u8>) {
 /// writing. `body` is `None` when only the head was read: then values are empty, and siblings stay
 /// in their stored order.
 pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
+    let (mut object, values_bytes) = decode_parts(head, body)?;
+    if let Some(body) = body {
+        if values_bytes != body.len() as u64 {
+            return Err(Corrupt("bytes after the end"));
+        }
+        object.order_siblings();
+    }
+    Ok(object)
+}
+
+/// Decodes a head. Returns the object, whose values are empty and whose siblings stay in their
+/// stored order, and the bytes of all values together.
+pub fn decode_head(head: &Bytes) -> Result<(Object, u64), Corrupt> {
+    decode_parts(head, None)
+}
+
+fn decode_parts(head: &Bytes, body: Option<&Bytes>) -> Result<(Object, u64), Corrupt> {
     let mut r = Reader { whole: head, owner: Some(head), at: 0 };
     r.version(VERSION_EXPIRING)?;
     let clock = r.clock()?;
     let count = r.count(SIBLING_BYTES_MIN, "more siblings than bytes")?;
     let mut siblings = Vec::with_capacity(count);
-    let mut body_at = 0usize;
+    let mut values_bytes = 0u64;
     for at in 0..count {
-        let len = usize::try_from(r.varint()?).map_err(|_| Corrupt("value length"))?;
+        let value_bytes = r.varint()?;
         // A sibling is large, so it is filled where it stays.
         siblings.push(Sibling::default());
         let sibling = &mut siblings[at];
         r.metadata(&mut sibling.meta)?;
+        let end = values_bytes.checked_add(value_bytes).ok_or(Corrupt("value length"))?;
         if let Some(body) = body {
-            let end = body_at.checked_add(len).filter(|&end| end <= body.len());
-            let end = end.ok_or(Corrupt("a value runs past the body"))?;
-            sibling.value = body.slice(body_at..end);
-            body_at = end;
+            if end > body.len() as u64 {
+                return Err(Corrupt("a value runs past the body"));
+            }
+            sibling.value = body.slice(values_bytes as usize..end as usize);
         }
+        values_bytes = end;
     }
-    if r.at != head.len() || body.is_some_and(|b| b.len() != body_at) {
+    if r.at != head.len() {
         return Err(Corrupt("bytes after the end"));
     }
-    let mut object = Object { clock, siblings };
-    if body.is_some() {
-        object.order_siblings();
-    }
-    Ok(object)
+    Ok((Object { clock, siblings }, values_bytes))
 }
 
 /// An object with one sibling and without rare parts, as it was read. Nearly every get finds such

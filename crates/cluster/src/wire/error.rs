@@ -171,6 +171,8 @@ pub fn encode_error(error: &Error) -> Body {
         Error::BadTtl(text) => out.texts(kind::BAD_TTL, &[text]),
         Error::BadClock(text) => out.texts(kind::BAD_CLOCK, &[text]),
         Error::Unsupported(text) => out.texts(kind::UNSUPPORTED, &[text]),
+        // Only the node that gathers a fold has this error, and no other node asks it for the fold.
+        Error::TooManyFound(_) => out.texts(kind::UNSUPPORTED, &[&error.to_string()]),
         Error::JobDisabled(class) => out.texts(kind::JOB_DISABLED, &[class]),
         Error::Storage(failure) => {
             out.u8(kind::STORAGE);

@@ -8,6 +8,7 @@
 mod copies;
 mod costs;
 mod emptiness;
+mod folds;
 mod hot;
 mod import;
 mod kv;

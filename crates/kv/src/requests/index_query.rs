@@ -83,6 +83,8 @@ pub struct QueryConfig {
     pub shows_tombstones: bool,
     /// Whether each query is logged at its end.
     pub logs: bool,
+    /// Whether folds find nothing, as in a node of Riak that keeps no trees.
+    pub has_empty_folds: bool,
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// What happens to the answers of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+pub(crate) enum Fault {
     /// After so many pieces each answer fails.
     Breaks(usize),
     /// After so many pieces nothing more comes.
@@ -124,9 +124,9 @@ fn broken() -> Error {
     StoreFailure::new(StoreFailureKind::Unreachable, "the wire broke").into()
 }
 
-struct Cluster {
+pub(crate) struct Cluster {
     network: Network,
-    nodes: Vec<Kv>,
+    pub(crate) nodes: Vec<Kv>,
     ring: Ring,
     _dirs: Vec<TempDir>,
 }
@@ -139,11 +139,11 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    fn of(count: usize) -> Self {
+    pub(crate) fn of(count: usize) -> Self {
         Self::with(count, |_, _| {})
     }
 
-    fn with(count: usize, adjust: impl Fn(usize, &mut KvConfig)) -> Self {
+    pub(crate) fn with(count: usize, adjust: impl Fn(usize, &mut KvConfig)) -> Self {
         let network = Network::default();
         let (mut nodes, mut dirs) = (Vec::new(), Vec::new());
         for number in 0..count {
@@ -177,17 +177,26 @@ impl Cluster {
         self.nodes[node].identity().node_id
     }
 
-    fn set_down(&self, node: usize) {
+    pub(crate) fn set_down(&self, node: usize) {
         self.network.links.lock().wires.set_down(self.id(node), true);
     }
 
-    fn fault(&self, node: usize, fault: Fault) {
+    pub(crate) fn fault(&self, node: usize, fault: Fault) {
         self.network.links.lock().faults.insert(self.id(node), fault);
     }
 
     /// Writes a key to the stores of all its replicas, or of some. Listings read nothing but the
     /// index.
     fn store(&self, bucket: &Bucket, key: &str, n: u32, at: impl Fn(NodeId) -> bool) {
+        self.store_at(bucket, key, n, b"h", at);
+    }
+
+    /// Writes an object with this head to the stores of all its replicas.
+    pub(crate) fn store_head(&self, bucket: &Bucket, key: &str, n: u32, head: &[u8]) {
+        self.store_at(bucket, key, n, head, |_| true);
+    }
+
+    fn store_at(&self, bucket: &Bucket, key: &str, n: u32, head: &[u8], at: impl Fn(NodeId) -> bool) {
         let mut storage_key = Vec::new();
         encode_storage_key(bucket, key.as_bytes(), &mut storage_key);
         let home = self.ring.home_of(&KeyHash::of_key(bucket, key.as_bytes()));
@@ -195,8 +204,7 @@ impl Cluster {
             let node = self.nodes.iter().find(|node| node.identity().node_id == id).unwrap();
             let (_, store) = node.stores().find(|(partition, _)| *partition == home).unwrap();
             let key = &storage_key[..];
-            let write =
-                Write { key, head: b"h", body: &[], digest: 2, tstamp_secs: 1, expires_secs: 0, has_terms: false };
+            let write = Write { key, head, body: &[], digest: 2, tstamp_secs: 1, expires_secs: 0, has_terms: false };
             store.put(&write).unwrap();
         }
     }

@@ -11,6 +11,7 @@ mod coverage;
 mod deadlines;
 mod expiry;
 mod faults;
+mod folds;
 mod imports;
 mod index_entries;
 mod index_queries;

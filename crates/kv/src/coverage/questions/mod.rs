@@ -6,15 +6,18 @@
 
 mod buckets;
 mod content;
+mod fold;
 pub(super) mod index_query;
 mod keys;
 mod names;
 
 pub(crate) use buckets::list_buckets;
+pub(crate) use fold::fold;
 pub(crate) use keys::list_keys;
 pub(super) use names::Names;
 
 use super::question_kind::QuestionKind;
 
 /// All kinds of questions. Two kinds with one number do not compile (`registry`).
-pub(super) const QUESTIONS: &[QuestionKind] = &[keys::KIND, buckets::KIND, index_query::TERMS, index_query::KEY_RANGE];
+pub(super) const QUESTIONS: &[QuestionKind] =
+    &[keys::KIND, buckets::KIND, index_query::TERMS, index_query::KEY_RANGE, fold::KIND];

@@ -3,6 +3,7 @@
 
 mod copies;
 mod errors;
+mod folds;
 mod jobs;
 mod listings;
 mod requests;
@@ -69,6 +70,7 @@ fn messages_that_version_2_has_added_have_its_bytes() {
     let mut frozen = open(2);
     requests::check_version_2(&mut frozen);
     errors::check_version_2(&mut frozen);
+    folds::check_version_2(&mut frozen);
     jobs::check_version_2(&mut frozen);
     frozen.end();
 }

@@ -1,0 +1,30 @@
+//! Folds: what operators and replication ask of many objects at once, such as counts, sizes,
+//! tombstones, clocks and trees (docs/riak/semantics.md §8.3).
+//!
+//! What it is: [`FoldRange`] selects objects, [`FoldWants`] says what is gathered of them, and
+//! [`FoldWalk`] gathers it from one store. What the stores of all nodes have gathered comes
+//! together in a [`FoldResult`].
+//!
+//! What it is not: it does not know who answers for which home partition. That is the business of
+//! the coverage question `coverage/questions/fold.rs`. It changes no object.
+//!
+//! Invariants:
+//! * Tombstones are objects like others, unless the fold asks for living ones.
+//! * A walk reads heads and no values.
+//! * A result holds at most [`FOUND_MAX`] keys or buckets.
+
+mod entry;
+mod gathered;
+mod range;
+mod result;
+mod stats;
+mod walk;
+mod wants;
+
+pub use entry::GatheredEntry;
+pub use range::{FoldOf, FoldRange, SegmentFilter};
+pub(crate) use result::FOUND_MAX;
+pub use result::FoldResult;
+pub use stats::FoldStats;
+pub(crate) use walk::FoldWalk;
+pub use wants::{FoldWants, Found, FoundKey};
