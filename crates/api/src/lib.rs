@@ -13,6 +13,7 @@ mod bulk;
 mod client_stream;
 mod data_types;
 mod decoding;
+mod folds;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod http;

@@ -19,7 +19,7 @@ pub(super) const DECIDE_KEYS: Permission = Permission::named("ombak_admin.decide
 /// A name: text, or bytes that are no text.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Name {
+pub(super) enum Name {
     Text(String),
     Bytes { base64: String },
 }
@@ -43,12 +43,7 @@ pub(super) fn decision<A: DeserializeOwned>(body: &[u8], actions: &str) -> Resul
         ))
     };
     let Decision { action, all, bucket_type, bucket, key } = serde_json::from_slice(body).map_err(|e| malformed(&e))?;
-    let bytes = |name: Option<Name>| match name {
-        None => Ok(None),
-        Some(Name::Text(text)) => Ok(Some(Bytes::from(text))),
-        Some(Name::Bytes { base64 }) => STANDARD.decode(base64).map(|raw| Some(Bytes::from(raw))),
-    };
-    let bytes = |name| bytes(name).map_err(|e| malformed(&e));
+    let bytes = |name| bytes_of(name).map_err(|e| malformed(&e));
     let choice = match (all, bytes(bucket_type)?, bytes(bucket)?, bytes(key)?) {
         (true, None, None, None) => KeyChoice::All,
         (false, bucket_type, Some(name), key) => {
@@ -58,6 +53,15 @@ pub(super) fn decision<A: DeserializeOwned>(body: &[u8], actions: &str) -> Resul
         _ => return Err(malformed(&"name a bucket, or all keys")),
     };
     Ok((action, choice))
+}
+
+/// The bytes of a name, if there is one.
+pub(super) fn bytes_of(name: Option<Name>) -> Result<Option<Bytes>, base64::DecodeError> {
+    match name {
+        None => Ok(None),
+        Some(Name::Text(text)) => Ok(Some(Bytes::from(text))),
+        Some(Name::Bytes { base64 }) => STANDARD.decode(base64).map(|raw| Some(Bytes::from(raw))),
+    }
 }
 
 /// Runs work that walks over keys.

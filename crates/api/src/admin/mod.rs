@@ -15,6 +15,7 @@ mod backup_place;
 mod cluster;
 mod cluster_command;
 mod error;
+mod fold;
 mod functions;
 mod guard;
 mod index_repair;

@@ -6,7 +6,8 @@
 
 use super::path::AdminPath;
 use super::{
-    backup, cluster, functions, index_repair, live_config, node, restored_keys, scrub, top, types, unreadable_keys,
+    backup, cluster, fold, functions, index_repair, live_config, node, restored_keys, scrub, top, types,
+    unreadable_keys,
 };
 use crate::access::Permission;
 use http::Method;
@@ -21,6 +22,7 @@ const MODULES: &[&[AdminPath]] = &[
     restored_keys::PATHS,
     unreadable_keys::PATHS,
     scrub::PATHS,
+    fold::PATHS,
     index_repair::PATHS,
     types::PATHS,
     functions::PATHS,
@@ -55,6 +57,7 @@ mod tests {
         (Method::POST, "unreadable-keys", "ombak_admin.decide_keys"),
         (Method::GET, "scrub", "ombak_admin.scrub"),
         (Method::POST, "scrub", "ombak_admin.change_scrub"),
+        (Method::POST, "fold", "ombak_admin.fold"),
         (Method::GET, "index-repair", "ombak_admin.index_repair"),
         (Method::POST, "index-repair", "ombak_admin.change_index_repair"),
         (Method::GET, "bucket-types", "ombak_admin.bucket_types"),

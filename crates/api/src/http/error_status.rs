@@ -66,6 +66,7 @@ pub fn reply_for(error: &Error, asked: RequestKind) -> Reply {
         | Error::InsufficientVnodesAvailable
         | Error::InsufficientNodes { .. }
         | Error::TooManySiblings(_)
+        | Error::TooManyFound(_)
         | Error::OperationRefused(_)
         | Error::Storage(_) => reply::text(S::INTERNAL_SERVER_ERROR, format!("Error:\n{error}\n")),
     }

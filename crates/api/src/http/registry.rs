@@ -20,6 +20,7 @@ const RESOURCES: &[&[Path]] = &[
     data_type::PATHS,
     counter::PATHS,
     map_reduce::PATHS,
+    folds::PATHS,
     root::PATHS,
     ping::PATHS,
     stats::PATHS,

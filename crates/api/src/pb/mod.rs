@@ -27,6 +27,7 @@ mod cs_bucket;
 mod datatype_messages;
 mod datatypes;
 mod failure;
+mod folds;
 mod gate;
 mod handler;
 mod index;

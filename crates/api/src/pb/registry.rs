@@ -6,7 +6,7 @@
 use super::handler::Handler;
 use super::refusal::Refusal;
 use super::{
-    bucket, counters, cs_bucket, datatypes, index, listing, map_reduce, message, object, server_info, start_tls,
+    bucket, counters, cs_bucket, datatypes, folds, index, listing, map_reduce, message, object, server_info, start_tls,
     unsupported,
 };
 use ombak_proto::Frame;
@@ -24,6 +24,7 @@ const FEATURES: &[&[Handler]] = &[
     datatypes::HANDLERS,
     counters::HANDLERS,
     map_reduce::HANDLERS,
+    folds::HANDLERS,
     unsupported::HANDLERS,
 ];
 

@@ -13,19 +13,6 @@ pub(super) const HANDLERS: &[Handler] = &[
     Handler::bare(code::FETCH_REQ, queue),
     Handler::bare(code::PUSH_REQ, queue),
     Handler::bare(code::MEMBERSHIP_REQ, not_supported),
-    Handler::bare(code::AAE_MERGE_ROOT_NVAL_REQ, not_supported),
-    Handler::bare(code::AAE_MERGE_BRANCH_NVAL_REQ, not_supported),
-    Handler::bare(code::AAE_FETCH_CLOCKS_NVAL_REQ, not_supported),
-    Handler::bare(code::AAE_MERGE_TREES_RANGE_REQ, not_supported),
-    Handler::bare(code::AAE_FETCH_CLOCKS_RANGE_REQ, not_supported),
-    Handler::bare(code::AAE_FIND_KEYS_REQ, not_supported),
-    Handler::bare(code::AAE_OBJECT_STATS_REQ, not_supported),
-    Handler::bare(code::AAE_REPL_KEYS_REQ, not_supported),
-    Handler::bare(code::AAE_FIND_TOMBS_REQ, not_supported),
-    Handler::bare(code::AAE_REPAIR_KEYS_REQ, not_supported),
-    Handler::bare(code::AAE_LIST_BUCKETS_REQ, not_supported),
-    Handler::bare(code::AAE_REAP_TOMBS_REQ, not_supported),
-    Handler::bare(code::AAE_ERASE_KEYS_REQ, not_supported),
 ];
 
 fn queue(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {

@@ -1483,3 +1483,509 @@ impl ::prost::Name for DtUpdateResp {
         "/riak.DtUpdateResp".into()
     }
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldMergeRootNValReq {
+    #[prost(uint32, optional, tag = "1")]
+    pub n_val: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldMergeRootNValReq {
+    const NAME: &'static str = "RpbAaeFoldMergeRootNValReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldMergeRootNValReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldMergeRootNValReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldMergeBranchNValReq {
+    #[prost(uint32, optional, tag = "1")]
+    pub n_val: ::core::option::Option<u32>,
+    #[prost(uint32, repeated, packed = "false", tag = "2")]
+    pub id_filter: ::prost::alloc::vec::Vec<u32>,
+}
+impl ::prost::Name for RpbAaeFoldMergeBranchNValReq {
+    const NAME: &'static str = "RpbAaeFoldMergeBranchNValReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldMergeBranchNValReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldMergeBranchNValReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldFetchClocksNValReq {
+    #[prost(uint32, optional, tag = "1")]
+    pub n_val: ::core::option::Option<u32>,
+    #[prost(uint32, repeated, packed = "false", tag = "2")]
+    pub id_filter: ::prost::alloc::vec::Vec<u32>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldFetchClocksNValReq {
+    const NAME: &'static str = "RpbAaeFoldFetchClocksNValReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldFetchClocksNValReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldFetchClocksNValReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldMergeTreesRangeReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(uint32, optional, tag = "20")]
+    pub tree_size: ::core::option::Option<u32>,
+    #[prost(bool, optional, tag = "30")]
+    pub segment_filter: ::core::option::Option<bool>,
+    #[prost(uint32, repeated, packed = "false", tag = "31")]
+    pub id_filter: ::prost::alloc::vec::Vec<u32>,
+    #[prost(uint32, optional, tag = "32")]
+    pub filter_tree_size: ::core::option::Option<u32>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+    #[prost(bool, optional, tag = "50")]
+    pub use_prehash: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "51")]
+    pub init_vector: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldMergeTreesRangeReq {
+    const NAME: &'static str = "RpbAaeFoldMergeTreesRangeReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldMergeTreesRangeReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldMergeTreesRangeReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldFetchClocksRangeReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "30")]
+    pub segment_filter: ::core::option::Option<bool>,
+    #[prost(uint32, repeated, packed = "false", tag = "31")]
+    pub id_filter: ::prost::alloc::vec::Vec<u32>,
+    #[prost(uint32, optional, tag = "32")]
+    pub filter_tree_size: ::core::option::Option<u32>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldFetchClocksRangeReq {
+    const NAME: &'static str = "RpbAaeFoldFetchClocksRangeReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldFetchClocksRangeReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldFetchClocksRangeReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldFindKeysReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "50")]
+    pub finder: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "51")]
+    pub find_limit: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldFindKeysReq {
+    const NAME: &'static str = "RpbAaeFoldFindKeysReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldFindKeysReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldFindKeysReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldObjectStatsReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldObjectStatsReq {
+    const NAME: &'static str = "RpbAaeFoldObjectStatsReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldObjectStatsReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldObjectStatsReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldReplKeysReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+    #[prost(bytes = "bytes", optional, tag = "50")]
+    pub queuename: ::core::option::Option<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for RpbAaeFoldReplKeysReq {
+    const NAME: &'static str = "RpbAaeFoldReplKeysReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldReplKeysReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldReplKeysReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldFindTombsReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "30")]
+    pub segment_filter: ::core::option::Option<bool>,
+    #[prost(uint32, repeated, packed = "false", tag = "31")]
+    pub id_filter: ::prost::alloc::vec::Vec<u32>,
+    #[prost(uint32, optional, tag = "32")]
+    pub filter_tree_size: ::core::option::Option<u32>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldFindTombsReq {
+    const NAME: &'static str = "RpbAaeFoldFindTombsReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldFindTombsReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldFindTombsReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldRepairKeysReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldRepairKeysReq {
+    const NAME: &'static str = "RpbAaeFoldRepairKeysReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldRepairKeysReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldRepairKeysReq".into()
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldListBucketsReq {
+    #[prost(uint32, optional, tag = "1")]
+    pub n_val: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldListBucketsReq {
+    const NAME: &'static str = "RpbAaeFoldListBucketsReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldListBucketsReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldListBucketsReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldReapTombsReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "30")]
+    pub segment_filter: ::core::option::Option<bool>,
+    #[prost(uint32, repeated, packed = "false", tag = "31")]
+    pub id_filter: ::prost::alloc::vec::Vec<u32>,
+    #[prost(uint32, optional, tag = "32")]
+    pub filter_tree_size: ::core::option::Option<u32>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "50")]
+    pub change_method: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "51")]
+    pub job_id: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldReapTombsReq {
+    const NAME: &'static str = "RpbAaeFoldReapTombsReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldReapTombsReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldReapTombsReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldEraseKeysReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub bucket: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "10")]
+    pub key_range: ::core::option::Option<bool>,
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub start_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub end_key: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "30")]
+    pub segment_filter: ::core::option::Option<bool>,
+    #[prost(uint32, repeated, packed = "false", tag = "31")]
+    pub id_filter: ::prost::alloc::vec::Vec<u32>,
+    #[prost(uint32, optional, tag = "32")]
+    pub filter_tree_size: ::core::option::Option<u32>,
+    #[prost(bool, optional, tag = "40")]
+    pub modified_range: ::core::option::Option<bool>,
+    #[prost(uint32, optional, tag = "41")]
+    pub last_mod_start: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "42")]
+    pub last_mod_end: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "50")]
+    pub change_method: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "51")]
+    pub job_id: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbAaeFoldEraseKeysReq {
+    const NAME: &'static str = "RpbAaeFoldEraseKeysReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldEraseKeysReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldEraseKeysReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldTreeResp {
+    #[prost(uint32, required, tag = "1")]
+    pub size: u32,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub level_one: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", repeated, tag = "3")]
+    pub level_two: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for RpbAaeFoldTreeResp {
+    const NAME: &'static str = "RpbAaeFoldTreeResp";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldTreeResp".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldTreeResp".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbKeysValue {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", required, tag = "2")]
+    pub bucket: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", required, tag = "3")]
+    pub key: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub value: ::core::option::Option<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for RpbKeysValue {
+    const NAME: &'static str = "RpbKeysValue";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbKeysValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbKeysValue".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RpbAaeFoldKeyValueResp {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub response_type: ::prost::bytes::Bytes,
+    #[prost(message, repeated, tag = "2")]
+    pub keys_value: ::prost::alloc::vec::Vec<RpbKeysValue>,
+}
+impl ::prost::Name for RpbAaeFoldKeyValueResp {
+    const NAME: &'static str = "RpbAaeFoldKeyValueResp";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldKeyValueResp".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldKeyValueResp".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbKeysCount {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub tag: ::prost::bytes::Bytes,
+    #[prost(uint32, optional, tag = "2")]
+    pub order: ::core::option::Option<u32>,
+    #[prost(uint32, required, tag = "3")]
+    pub count: u32,
+}
+impl ::prost::Name for RpbKeysCount {
+    const NAME: &'static str = "RpbKeysCount";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbKeysCount".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbKeysCount".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RpbAaeFoldKeyCountResp {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub response_type: ::prost::bytes::Bytes,
+    #[prost(message, repeated, tag = "2")]
+    pub keys_count: ::prost::alloc::vec::Vec<RpbKeysCount>,
+}
+impl ::prost::Name for RpbAaeFoldKeyCountResp {
+    const NAME: &'static str = "RpbAaeFoldKeyCountResp";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldKeyCountResp".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldKeyCountResp".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbAaeFoldBucket {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub r#type: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", required, tag = "2")]
+    pub bucket: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for RpbAaeFoldBucket {
+    const NAME: &'static str = "RpbAaeFoldBucket";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldBucket".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldBucket".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RpbAaeFoldListBucketsResp {
+    #[prost(message, repeated, tag = "1")]
+    pub bucket_list: ::prost::alloc::vec::Vec<RpbAaeFoldBucket>,
+}
+impl ::prost::Name for RpbAaeFoldListBucketsResp {
+    const NAME: &'static str = "RpbAaeFoldListBucketsResp";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbAaeFoldListBucketsResp".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbAaeFoldListBucketsResp".into()
+    }
+}

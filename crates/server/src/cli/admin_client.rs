@@ -49,7 +49,15 @@ impl RequestError {
 
 /// Sends a request to the node and returns its JSON answer.
 pub async fn request(target: &Target, method: Method, path: &str, body: &str) -> Result<Value, RequestError> {
-    let (status, body) = send(target, method, path, body).await?;
+    json_of(send(ANSWER_TIMEOUT, target, method, path, body).await?)
+}
+
+/// Posts a request whose answer may take this long, and returns the JSON of the answer.
+pub async fn request_within(limit: Duration, target: &Target, path: &str, body: &str) -> Result<Value, RequestError> {
+    json_of(send(limit, target, Method::POST, path, body).await?)
+}
+
+fn json_of((status, body): (StatusCode, Bytes)) -> Result<Value, RequestError> {
     let json: Option<Value> = serde_json::from_slice(&body).ok();
     match json {
         Some(json) if status.is_success() => Ok(json),
@@ -62,7 +70,7 @@ pub async fn request(target: &Target, method: Method, path: &str, body: &str) ->
 /// Sends a request to the node, and returns the JSON of its answer whatever the status is, unless
 /// it is an error of the administration interface.
 pub async fn request_any(target: &Target, method: Method, path: &str, body: &str) -> Result<Value, RequestError> {
-    let (status, body) = send(target, method, path, body).await?;
+    let (status, body) = send(ANSWER_TIMEOUT, target, method, path, body).await?;
     let json: Option<Value> = serde_json::from_slice(&body).ok();
     match json {
         Some(json) if json.get("error").is_some() => Err(refused(&json)),
@@ -88,10 +96,16 @@ fn refused(json: &Value) -> RequestError {
 
 /// Asks the node for a resource of any form. Also an answer with an error has its status and body.
 pub async fn fetch(target: &Target, path: &str) -> Result<(StatusCode, Bytes), RequestError> {
-    send(target, Method::GET, path, "").await
+    send(ANSWER_TIMEOUT, target, Method::GET, path, "").await
 }
 
-async fn send(target: &Target, method: Method, path: &str, body: &str) -> Result<(StatusCode, Bytes), RequestError> {
+async fn send(
+    limit: Duration,
+    target: &Target,
+    method: Method,
+    path: &str,
+    body: &str,
+) -> Result<(StatusCode, Bytes), RequestError> {
     let unreachable = |e: &dyn std::fmt::Display| RequestError::NoUsableAnswer(e.to_string());
     let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target.http))
         .await
@@ -107,7 +121,7 @@ async fn send(target: &Target, method: Method, path: &str, body: &str) -> Result
         driver.abort();
         Ok::<_, Box<dyn std::error::Error + Send + Sync>>((status, body))
     };
-    tokio::time::timeout(ANSWER_TIMEOUT, exchange)
+    tokio::time::timeout(limit, exchange)
         .await
         .map_err(|_| RequestError::NoUsableAnswer("the answer takes too long".into()))?
         .map_err(|e| RequestError::NoUsableAnswer(format!("the program at this address does not speak HTTP ({e})")))

@@ -3,6 +3,7 @@
 use super::cluster_args::{ClusterCommand, HandoffCommand};
 use super::debug::DebugArgs;
 use super::exchange_args::{NodeCommand, TictacaaeCommand};
+use super::fold::FoldCommand;
 use super::function_args::FunctionCommand;
 use super::repair_2i::Repair2iArgs;
 use super::riak_args::RiakCommand;
@@ -246,6 +247,9 @@ pub enum AdminCommand {
     /// Repair a node.
     #[command(subcommand)]
     Node(NodeCommand),
+    /// Gather something of many objects at once, over the whole cluster. Nothing is changed.
+    #[command(subcommand)]
+    Fold(FoldCommand),
     /// Compare the index entries of this node with its objects, and mend what differs.
     #[command(name = "repair-2i", alias = "repair_2i")]
     Repair2i(Repair2iArgs),

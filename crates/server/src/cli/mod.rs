@@ -29,6 +29,7 @@ mod diag;
 mod exchange_args;
 mod exchanges;
 mod failure;
+mod fold;
 mod function;
 mod function_args;
 mod handoff;
@@ -170,6 +171,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Admin(AdminCommand::Node(exchange_args::NodeCommand::Repair(command))) => {
             wait_for(exchanges::node_repair(&command, &common, out))
         }
+        Command::Admin(AdminCommand::Fold(command)) => wait_for(fold::run(&command, &common, out)),
         Command::Admin(AdminCommand::Repair2i(args)) => wait_for(repair_2i::run(&args, &common, out)),
         Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
         Command::Admin(AdminCommand::Top(args)) => wait_for(top::run(&args, &common, out)),

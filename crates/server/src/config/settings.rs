@@ -177,6 +177,7 @@ impl Settings {
                 timeout: Duration::from_millis(from.count("secondary_index_timeout")?),
                 shows_tombstones: from.flag("dollarkey_readtombs")?,
                 logs: from.flag("log_index_fsm")?,
+                has_empty_folds: trees(from) == Some("passive"),
             },
             slow_request: slow_request(from.optional("log.slow_request")),
             default_props: default_props(from)?,
@@ -248,12 +249,20 @@ fn jobs(from: &Reader<'_>) -> Result<JobSwitches, Problem> {
     Ok(jobs)
 }
 
+/// What the configuration says of the newer of Riak's two systems, if it says anything.
+fn trees<'a>(from: &'a Reader<'_>) -> Option<&'a str> {
+    match from.optional("tictacaae_active") {
+        Some(Value::Text(word)) => Some(word),
+        _ => None,
+    }
+}
+
 /// How exchanges with other primaries run. Each of Riak's two systems switches them on.
 fn exchange(from: &Reader<'_>) -> Result<ExchangeConfig, Problem> {
     let tick = || from.count("tictacaae_exchangetick").map(Duration::from_millis);
     let interval = from.optional_duration("exchange.interval").map_or_else(tick, Ok)?;
     Ok(ExchangeConfig {
-        begins: from.text("anti_entropy")? != "passive" || from.text("tictacaae_active")? == "active",
+        begins: from.text("anti_entropy")? != "passive" || trees(from) == Some("active"),
         interval: interval.max(Duration::from_secs(1)),
         concurrency: from.count("anti_entropy.concurrency_limit")?,
         bytes_per_second: from.bytes("exchange.bytes_per_second")?,

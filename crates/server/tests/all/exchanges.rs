@@ -42,7 +42,7 @@ fn a_node_that_is_alone_has_nobody_to_exchange_with() {
     for (words, expected) in [
         (&["admin", "tictacaae", "treestatus"][..], "there are no trees"),
         (&["admin", "tictacaae", "maxresults", "7"], "exchanges here have no such setting"),
-        (&["admin", "tictacaae", "fold", "list-buckets"], "do not exist yet"),
+        (&["admin", "tictacaae", "fold", "list-buckets"], "ombak admin fold"),
     ] {
         let said = home.run(words).failed(2);
         assert!(said.contains(expected), "{words:?}: {said}");

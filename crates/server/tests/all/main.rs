@@ -14,6 +14,7 @@ mod convert;
 mod debug;
 mod exchanges;
 mod exit_codes;
+mod folds;
 mod functions;
 mod host_names;
 mod import;

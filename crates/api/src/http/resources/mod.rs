@@ -5,6 +5,7 @@ pub mod administration;
 pub mod buckets;
 pub mod counter;
 pub mod data_type;
+pub mod folds;
 pub mod health;
 pub mod index;
 pub mod keys;

@@ -4,7 +4,7 @@
 //! A feature that comes to exist registers its paths in a module of its own, and they leave this
 //! one.
 
-use crate::http::decision_graph::{self, READ_ONLY};
+use crate::http::decision_graph;
 use crate::http::path::Part::{Name, Rest, Word};
 use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
@@ -17,27 +17,12 @@ pub const PATHS: &[Path] = &[
     Path::plain("queue", &[Word(b"membership_request")], queue),
     Path::plain("queue", &[Word(b"rtq"), Rest], queue),
     Path::plain("queue", &[Word(b"riak-repl"), Rest], queue),
-    Path::plain("anti-entropy fold", &[Word(b"cachedtrees"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"rangetrees"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"rangerepl"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"rangerepair"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"siblings"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"objectsizes"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"objectstats"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"tombs"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"reap"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"erase"), Rest], aae_fold),
-    Path::plain("anti-entropy fold", &[Word(b"aaebucketlist"), Rest], aae_fold),
 ];
 
 const GET_OR_POST: &str = "GET, POST";
 
 fn queue(call: Call<'_>) -> BoxFuture<'_, Reply> {
     refuse(call, GET_OR_POST, |_| missing("replication"))
-}
-
-fn aae_fold(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    refuse(call, READ_ONLY, |_| missing("anti-entropy folds"))
 }
 
 /// Answers as the resource would if its feature existed, up to the point where the feature is

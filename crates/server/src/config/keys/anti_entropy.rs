@@ -99,9 +99,10 @@ pub(super) const KEYS: &[KeySpec] = &[
     KeySpec::works(
         "tictacaae_active",
         Kind::Choice(&["active", "passive"]),
-        "passive",
+        "",
         "active: the node compares what it holds with the other primaries, also where anti_entropy is passive, as in \
-         clusters of Riak that use the newer of its two systems. Riak's trees and folds do not exist yet.",
+         clusters of Riak that use the newer of its two systems. passive: anti-entropy folds find nothing, as in Riak. \
+         Without this setting, folds work, and anti_entropy decides about comparisons.",
     ),
     KeySpec::no_meaning(
         "tictacaae_dataroot",

@@ -1,0 +1,59 @@
+//! Anti-entropy folds of Riak, as both interfaces ask for them (docs/riak/semantics.md §8.3).
+//!
+//! What it is: the conditions that a definition must meet, the permission, and the way to the
+//! engine. Each interface reads its own form of a definition and writes its own answer.
+
+use crate::access::Permission;
+use bytes::Bytes;
+use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, SegmentFilter};
+use ombak_kv::{Kv, MemoryReservation};
+use ombak_tictac::TreeSize;
+use ombak_types::Error;
+use std::collections::BTreeSet;
+
+/// The permission of folds that only read. Riak asks for none.
+pub(crate) const READ: Permission = Permission::named("riak_kv.aae_fold");
+
+/// What Riak says of a definition that has the right form and cannot be.
+pub(crate) const INVALID_DEFINITION: &str = "\"Invalid AAE fold definition\"";
+
+/// A definition has the right form and cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InvalidDefinition;
+
+/// Sets the first and the last key.
+pub(crate) fn set_keys(range: &mut FoldRange, first: Bytes, last: Bytes) -> Result<(), InvalidDefinition> {
+    if first > last {
+        return Err(InvalidDefinition);
+    }
+    range.keys = Some((first, last));
+    Ok(())
+}
+
+/// Sets the first and the last second. Times after the last one that has 32 bits are that one.
+pub(crate) fn set_modified(range: &mut FoldRange, first: u64, last: u64) -> Result<(), InvalidDefinition> {
+    if first > last {
+        return Err(InvalidDefinition);
+    }
+    let limited = |secs: u64| u32::try_from(secs).unwrap_or(u32::MAX);
+    range.modified = Some((limited(first), limited(last)));
+    Ok(())
+}
+
+/// Sets the segments, of which a tree of this size has the numbers.
+pub(crate) fn set_segments(range: &mut FoldRange, size: TreeSize, leaves: BTreeSet<u32>) {
+    range.segments = Some(SegmentFilter { size, leaves });
+}
+
+/// Runs a fold. A bucket without a name has no objects.
+pub(crate) async fn run(
+    kv: &Kv,
+    range: FoldRange,
+    wants: FoldWants,
+    room: &mut dyn MemoryReservation,
+) -> Result<FoldResult, Error> {
+    if range.is_of_nameless_bucket() {
+        return Ok(FoldResult::empty(&wants));
+    }
+    kv.fold(range, wants, room).await
+}

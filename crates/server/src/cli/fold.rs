@@ -1,0 +1,180 @@
+//! The command `ombak admin fold`: what operators ask of many objects at once.
+
+use super::admin_client::request_within;
+use super::args::Common;
+use super::failure::Failure;
+use super::key_names::shown_key;
+use super::output::{Output, shown};
+use super::target::Target;
+use super::value_json::name;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+const PATH: &str = "/admin/v1/fold";
+/// How long the node may take. A fold ends there after an hour.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_660);
+
+/// The folds. Users see the doc comments in `--help`.
+#[derive(Debug, Subcommand)]
+pub enum FoldCommand {
+    /// Count the objects of a bucket, with their bytes and siblings.
+    Stats {
+        #[command(flatten)]
+        of: FoldArgs,
+    },
+    /// Print the keys whose objects have more siblings than a number.
+    Siblings {
+        #[command(flatten)]
+        of: FoldArgs,
+        /// The number.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        above: u64,
+    },
+    /// Print the keys whose objects have more bytes than a number.
+    Sizes {
+        #[command(flatten)]
+        of: FoldArgs,
+        /// The number.
+        #[arg(long, value_name = "BYTES")]
+        above: u64,
+    },
+    /// Print the keys whose objects are tombstones.
+    Tombstones {
+        #[command(flatten)]
+        of: FoldArgs,
+    },
+    /// Print the buckets of all types.
+    Buckets,
+}
+
+/// Which objects a fold visits.
+#[derive(Debug, Args)]
+pub struct FoldArgs {
+    /// The bucket.
+    bucket: OsString,
+    /// The bucket type.
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
+    bucket_type: Option<OsString>,
+    /// Only this key and later ones.
+    #[arg(long, value_name = "KEY")]
+    first_key: Option<OsString>,
+    /// Only this key and earlier ones.
+    #[arg(long, value_name = "KEY")]
+    last_key: Option<OsString>,
+    /// Only what was written at this time or later.
+    #[arg(long, value_name = "UNIX_SECONDS")]
+    since: Option<u32>,
+    /// Only what was written at this time or earlier.
+    #[arg(long, value_name = "UNIX_SECONDS")]
+    until: Option<u32>,
+}
+
+impl FoldArgs {
+    /// The body of a request.
+    fn body(&self, fold: &str) -> Value {
+        let mut body = json!({ "fold": fold, "bucket": name(self.bucket.as_bytes()) });
+        let names = [("bucket_type", &self.bucket_type), ("first_key", &self.first_key), ("last_key", &self.last_key)];
+        for (field, value) in names {
+            if let Some(value) = value {
+                body[field] = name(value.as_bytes());
+            }
+        }
+        for (field, secs) in [("since_secs", self.since), ("until_secs", self.until)] {
+            if let Some(secs) = secs {
+                body[field] = json!(secs);
+            }
+        }
+        body
+    }
+}
+
+/// Runs a fold and prints what it has gathered.
+pub async fn run(command: &FoldCommand, common: &Common, out: Output) -> Result<(), Failure> {
+    let mut body = match command {
+        FoldCommand::Stats { of } => of.body("stats"),
+        FoldCommand::Siblings { of, .. } => of.body("siblings"),
+        FoldCommand::Sizes { of, .. } => of.body("sizes"),
+        FoldCommand::Tombstones { of } => of.body("tombstones"),
+        FoldCommand::Buckets => json!({ "fold": "buckets" }),
+    };
+    if let FoldCommand::Siblings { above, .. } | FoldCommand::Sizes { above, .. } = command {
+        body["above"] = json!(above);
+    }
+    let target = Target::find(common)?;
+    let answer = request_within(ANSWER_TIMEOUT, &target, PATH, &body.to_string()).await;
+    let answer = answer.map_err(|e| e.into_failure(&target))?;
+    out.result(&answer, || match command {
+        FoldCommand::Stats { .. } => stats_text(&answer),
+        FoldCommand::Siblings { .. } => keys_text(&answer, "siblings"),
+        FoldCommand::Sizes { .. } => keys_text(&answer, "bytes"),
+        FoldCommand::Tombstones { .. } => keys_text(&answer, ""),
+        FoldCommand::Buckets => buckets_text(&answer),
+    })
+}
+
+fn stats_text(stats: &Value) -> String {
+    let mut text = format!("objects {}\nbytes   {}", stats["objects"], stats["bytes"]);
+    for size in stats["sizes"].as_array().into_iter().flatten() {
+        let digits = size["magnitude"].as_u64().unwrap_or_default() + 1;
+        // Writing into a string does not fail.
+        let _ = write!(text, "\n{:>11} objects have a size of {digits} digits", size["objects"]);
+    }
+    for siblings in stats["siblings"].as_array().into_iter().flatten() {
+        let _ = write!(text, "\n{:>11} objects have {} siblings", siblings["objects"], siblings["siblings"]);
+    }
+    text
+}
+
+fn keys_text(answer: &Value, unit: &str) -> String {
+    let keys = answer["keys"].as_array().map_or(&[][..], Vec::as_slice);
+    if keys.is_empty() {
+        return "no such object".into();
+    }
+    let line = |key: &Value| match key["value"].as_u64() {
+        Some(number) => format!("{number:>11} {unit}  {}", shown_key(key)),
+        None => shown_key(key),
+    };
+    keys.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn buckets_text(answer: &Value) -> String {
+    let buckets = answer["buckets"].as_array().map_or(&[][..], Vec::as_slice);
+    if buckets.is_empty() {
+        return "no bucket holds an object".into();
+    }
+    let word = |value: &Value| match value.as_str() {
+        Some(text) => shown(text.as_bytes()),
+        None => format!("base64:{}", value["base64"].as_str().unwrap_or_default()),
+    };
+    let line = |bucket: &Value| format!("{}/{}", word(&bucket["bucket_type"]), word(&bucket["bucket"]));
+    buckets.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_lines() {
+        let key = |value: Option<u64>| match value {
+            Some(value) => json!({ "bucket_type": "default", "bucket": "b", "key": "k", "value": value }),
+            None => json!({ "bucket_type": "t", "bucket": "b", "key": { "base64": "/w==" } }),
+        };
+        let answer = json!({ "keys": [key(Some(3))] });
+        assert_eq!(keys_text(&answer, "siblings"), "          3 siblings  default/b/k");
+        assert_eq!(keys_text(&json!({ "keys": [key(None)] }), ""), "t/b/base64:/w==");
+        assert_eq!(keys_text(&json!({ "keys": [] }), ""), "no such object");
+        let stats = json!({
+            "objects": 3, "bytes": 250, "sizes": [{ "magnitude": 1, "objects": 3 }],
+            "siblings": [{ "siblings": 2, "objects": 3 }],
+        });
+        let expected =
+            "objects 3\nbytes   250\n          3 objects have a size of 2 digits\n          3 objects have 2 siblings";
+        assert_eq!(stats_text(&stats), expected);
+        assert_eq!(buckets_text(&json!({ "buckets": [{ "bucket_type": "t", "bucket": "b" }] })), "t/b");
+    }
+}
