@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Replays the recorded anti-entropy folds of a real Riak (`recordings-2`) against fresh nodes.
+
+Three replays run at once: over HTTP, over Protocol Buffers, and both of a node whose trees are
+switched off. Each begins with the recorded data set, whose clocks are fixed, so that trees and
+clocks are equal to the recorded ones byte for byte. `folds.txt` explains what differs. With one
+node, an entry that is no longer needed is a failure.
+
+Usage: folds.py [--cluster N] [--backend NAME]"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from cluster import take_size, under_test  # noqa: E402
+from node import program  # noqa: E402
+
+RECORDINGS = HERE / "recordings-2"
+REPLAY_SECONDS_MAX = 300
+# The settings of the recorded nodes. Puts wait for all replicas in a cluster, because a fold asks
+# one of them.
+SETTINGS = {"ring_size": "64", "delete_mode": "3s", "tictacaae_active": "active"}
+OFF = {"ring_size": "16", "tictacaae_active": "passive"}
+TYPES = {"sibs": "{}", "n1": '{"n_val":1,"allow_mult":false}'}
+# The data set, without what later exchanges write.
+DATA = ["--alone", "--pb", "--only", ",".join(f"pb/{number}" for number in range(300, 330))]
+# What is replayed: the settings, and the options for the tool in their order.
+REPLAYS = {
+    "http": (SETTINGS, [DATA, ["--http", "--group", "aaefold"]]),
+    "pb": (SETTINGS, [["--pb", "--group", "aaedata,aaefold"]]),
+    "off": (OFF, [DATA, ["--http", "--pb", "--group", "aae_off"]]),
+}
+
+
+def replay(name, backend, directory, size):
+    """The results of all steps of one replay, and what the tool printed."""
+    settings, steps = REPLAYS[name]
+    exchanges, printed = [], ""
+    with under_test({**settings, "storage_backend": backend}, size, size > 0) as node:
+        for bucket_type, props in TYPES.items():
+            node.create_type(bucket_type, json.loads(props))
+        for number, words in enumerate(steps):
+            file = Path(directory) / f"{name}-{number}.json"
+            where = {"--http": [node.http], "--pb": [node.pb]}
+            addresses = [part for word in words for part in [word, *where.get(word, [])]]
+            done = subprocess.run(
+                [sys.executable, str(HERE / "replay"), "--dir", str(RECORDINGS), *addresses, "--show",
+                 "--json", str(file)],
+                timeout=REPLAY_SECONDS_MAX, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                env={**os.environ, "OMBAK_PROGRAM": str(program())})
+            printed += done.stdout
+            if not file.exists():
+                raise SystemExit(f"{name}: the replay ended with status {done.returncode} and left no results:\n{printed}")
+            exchanges += json.loads(file.read_text())["exchanges"]
+    return exchanges, printed
+
+
+def read_allow():
+    lines = [line for line in (HERE / "folds.txt").read_text().splitlines() if line and not line.startswith("#")]
+    return {exchange: reason.strip() for exchange, _, reason in (line.partition(" ") for line in lines)}
+
+
+def main():
+    size, words = take_size(sys.argv[1:])
+    backend = words[1] if words[:1] == ["--backend"] else "leveled"
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(len(REPLAYS)) as pool:
+        done = list(pool.map(lambda name: replay(name, backend, directory, size), REPLAYS))
+    allow, results = read_allow(), {}
+    for exchanges, printed in done:
+        print(printed, end="")
+        results.update((x["id"], x["result"]) for x in exchanges if results.get(x["id"]) != "fail")
+    failed = {name for name, result in results.items() if result == "fail"}
+    problems = [f"{name} differs and folds.txt does not say why" for name in sorted(failed - allow.keys())]
+    # A cluster removes tombstones that nobody reads, and one node alone does not.
+    problems += [f"folds.txt: {name} agrees now, remove the entry" for name in sorted(allow)
+                 if not size and results.get(name, "pass") == "pass"]
+    for problem in problems:
+        print(f"problem: {problem}")
+    skipped = sum(result == "skip" for result in results.values())
+    agreed, compared = len(results) - skipped - len(failed), len(results) - skipped
+    print(f"{agreed} of {compared} compared exchanges agree without allowances: {100 * agreed / compared:.2f} %")
+    print(f"{compared - len(problems)} passed, {len(problems)} failed, {skipped} skipped")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
