@@ -80,8 +80,8 @@ mod worker;
 pub use exchange::{
     ClassExchanges, DroppedCopy, DroppedReport, DroppedVersion, ExchangeAnswer, ExchangeClient, ExchangeConfig,
     ExchangeFigures, ExchangePart, ExchangePeers, ExchangeQuestion, ExchangeStatus, GROUPS, GroupSet, KeyHeld,
-    KeysAnswer, KeysQuestion, LIST_MIXES_MAX, ListQuestion, MarkQuestion, NO_SLOTS, NodeRepair, RANGES,
-    RANGES_IN_GROUP, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing, WaitingExchange,
+    KeysAnswer, KeysQuestion, LIST_MIXES_MAX, ListQuestion, MarkQuestion, NO_SLOTS, NodeRepair, OUTLINE_NUMBERS,
+    RANGES, RANGES_IN_GROUP, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing, WaitingExchange,
 };
 pub use figures::Settled;
 pub use index_repair::{INDEX_REPAIR_SPEED_MAX, IndexRepairState, IndexRepairStatus};

@@ -7,6 +7,7 @@
 //! root        1  u64 store, varint seq, u64 sum, varint marked seq
 //! groups      2
 //! ranges      3  u64 groups 0 to 63, u64 groups 64 to 127
+//!                field 128, empty: the asking node takes outlines
 //! some        4  ranges
 //! list        5  ranges, u64 from, u64 to, varint count, (u64 mix)*
 //! mark        6  u64 store, varint seq, u64 token
@@ -18,6 +19,7 @@
 //! lacked      3  varint count, (u64 mix)*
 //! marked      4  varint seq (0: not noted)
 //! keys        5  standing, varint known seq, varint count, (u8 held)*
+//! outlines    6  varint count, (u64 number)*: only if the asking node takes them
 //!
 //! standing  = u8 flags (1 full, 2 lost), u64 store, u64 token, varint seq
 //! held        0 same, 1 covers, 2 less, 3 nothing, 4 other, 5 unreadable; 8 more for what is in
@@ -29,14 +31,16 @@
 //!
 //! A clock is in the form of `stored_object::encode_clock`; empty bytes are the empty clock.
 
+use crate::wire::fields::{Field, OPTIONAL_FROM, read_fields};
 use crate::wire::{Malformed, Reader, Writer, no_fields};
 use bytes::Bytes;
 use ombak_kv::ClassId;
 use ombak_kv::replica::{COMPARE_KEYS_MAX, Held, HeldVersion};
 use ombak_peer::mux::Body;
 use ombak_repair::{
-    ExchangeAnswer, ExchangePart, ExchangeQuestion, GroupSet, KeyHeld, KeysAnswer, KeysQuestion, LIST_MIXES_MAX,
-    ListQuestion, MarkQuestion, RANGES, RootAnswer, RootQuestion, SOME_RANGES_MAX, Standing,
+    ExchangeAnswer, ExchangePart, ExchangeQuestion, GROUPS, GroupSet, KeyHeld, KeysAnswer, KeysQuestion,
+    LIST_MIXES_MAX, ListQuestion, MarkQuestion, OUTLINE_NUMBERS, RANGES, RootAnswer, RootQuestion, SOME_RANGES_MAX,
+    Standing,
 };
 use ombak_ring::RingVersion;
 use ombak_types::{VectorClock, stored_object};
@@ -57,6 +61,12 @@ mod answer_kind {
     pub const LACKED: u8 = 3;
     pub const MARKED: u8 = 4;
     pub const KEYS: u8 = 5;
+    pub const OUTLINES: u8 = 6;
+}
+
+mod tag {
+    /// A node of an earlier version skips it, and answers with sums.
+    pub const TAKES_OUTLINES: u8 = super::OPTIONAL_FROM;
 }
 
 const IS_FULL: u8 = 1;
@@ -83,6 +93,9 @@ pub(crate) fn encode_exchange_question(question: &ExchangeQuestion) -> Body {
     out.varint(home_version.number);
     out.u64(*class_print);
     out.varint(u64::from(*first_slot));
+    if matches!(part, ExchangePart::Ranges { takes_outlines: true, .. }) {
+        out.field(tag::TAKES_OUTLINES, &[]);
+    }
     out.end_fields();
     match part {
         ExchangePart::Root(RootQuestion { store_id, seq, sum, marked_seq }) => {
@@ -92,7 +105,7 @@ pub(crate) fn encode_exchange_question(question: &ExchangeQuestion) -> Body {
             out.varint(*marked_seq);
         }
         ExchangePart::Groups => {}
-        ExchangePart::Ranges { groups } => {
+        ExchangePart::Ranges { groups, .. } => {
             out.u64(*groups as u64);
             out.u64((*groups >> u64::BITS) as u64);
         }
@@ -121,7 +134,14 @@ pub(crate) fn decode_exchange_question(message: &Bytes) -> Result<ExchangeQuesti
     let home_version = RingVersion { lineage: reader.u64()?, number: reader.varint()? };
     let class_print = reader.u64()?;
     let first_slot = reader.varint32()?;
-    no_fields(&mut reader)?;
+    let mut takes_outlines = false;
+    read_fields(&mut reader, |tag, _| match (kind, tag) {
+        (kind::RANGES, tag::TAKES_OUTLINES) => {
+            takes_outlines = true;
+            Ok(Field::Read)
+        }
+        _ => Ok(Field::Unknown),
+    })?;
     let part = match kind {
         kind::ROOT => ExchangePart::Root(RootQuestion {
             store_id: reader.u64()?,
@@ -133,7 +153,8 @@ pub(crate) fn decode_exchange_question(message: &Bytes) -> Result<ExchangeQuesti
         kind::GROUPS => ExchangePart::Groups,
         kind::RANGES => {
             let (low, high) = (reader.u64()?, reader.u64()?);
-            ExchangePart::Ranges { groups: GroupSet::from(low) | GroupSet::from(high) << u64::BITS }
+            let groups = GroupSet::from(low) | GroupSet::from(high) << u64::BITS;
+            ExchangePart::Ranges { groups, takes_outlines }
         }
         kind::SOME => ExchangePart::Some { ranges: ranges(&mut reader)? },
         kind::LIST => ExchangePart::List(ListQuestion {
@@ -157,6 +178,7 @@ pub(crate) fn encode_exchange_answer(answer: &ExchangeAnswer) -> Body {
     out.u8(match answer {
         ExchangeAnswer::Root(_) => answer_kind::ROOT,
         ExchangeAnswer::Sums(_) => answer_kind::SUMS,
+        ExchangeAnswer::Outlines(_) => answer_kind::OUTLINES,
         ExchangeAnswer::Lacked(_) => answer_kind::LACKED,
         ExchangeAnswer::Marked(_) => answer_kind::MARKED,
         ExchangeAnswer::Keys(_) => answer_kind::KEYS,
@@ -175,6 +197,7 @@ pub(crate) fn encode_exchange_answer(answer: &ExchangeAnswer) -> Body {
             held.iter().for_each(|held| out.u8(number_of(*held)));
         }
         ExchangeAnswer::Sums(sums) => put_numbers(&mut out, sums),
+        ExchangeAnswer::Outlines(outlines) => put_numbers(&mut out, outlines),
         ExchangeAnswer::Lacked(mixes) => put_numbers(&mut out, mixes),
         ExchangeAnswer::Marked(seq) => out.varint(*seq),
     }
@@ -206,6 +229,7 @@ pub(crate) fn decode_exchange_answer(message: &Bytes) -> Result<ExchangeAnswer, 
             ExchangeAnswer::Keys(KeysAnswer { standing, known_seq, held })
         }
         answer_kind::SUMS => ExchangeAnswer::Sums(numbers(&mut reader, RANGES)?),
+        answer_kind::OUTLINES => ExchangeAnswer::Outlines(numbers(&mut reader, GROUPS * OUTLINE_NUMBERS)?),
         answer_kind::LACKED => ExchangeAnswer::Lacked(numbers(&mut reader, LIST_MIXES_MAX)?),
         answer_kind::MARKED => ExchangeAnswer::Marked(reader.varint()?),
         _ => return Err(Malformed("the kind of its answer is not known")),
@@ -337,11 +361,13 @@ mod tests {
     const SOME: u64 = 0x0102_0304_0506_0708;
 
     fn questions() -> Vec<(&'static str, ExchangePart)> {
+        let groups = GroupSet::from(SOME) | 1 << 127;
         let list = ListQuestion { ranges: vec![0, 1, 4_095], from: 1, to: u64::MAX, mixes: vec![1, SOME] };
         vec![
             ("root", ExchangePart::Root(RootQuestion { store_id: SOME, seq: 300, sum: u64::MAX, marked_seq: 7 })),
             ("groups", ExchangePart::Groups),
-            ("ranges", ExchangePart::Ranges { groups: GroupSet::from(SOME) | 1 << 127 }),
+            ("ranges", ExchangePart::Ranges { groups, takes_outlines: false }),
+            ("outlines", ExchangePart::Ranges { groups, takes_outlines: true }),
             ("some", ExchangePart::Some { ranges: vec![7, 300] }),
             ("list", ExchangePart::List(list)),
             ("mark", ExchangePart::Mark(MarkQuestion { store_id: SOME, seq: 300, token: 9 })),
@@ -359,6 +385,7 @@ mod tests {
             ("root", ExchangeAnswer::Root(root)),
             ("same", ExchangeAnswer::Root(RootAnswer { is_same: true, ..root })),
             ("sums", ExchangeAnswer::Sums(vec![0, SOME])),
+            ("outlines", ExchangeAnswer::Outlines(vec![0, SOME])),
             ("lacked", ExchangeAnswer::Lacked(vec![SOME])),
             ("marked", ExchangeAnswer::Marked(300)),
             ("not_marked", ExchangeAnswer::Marked(0)),

@@ -15,6 +15,7 @@ use super::client::{
 };
 use super::exchanges::{Exchanges, is_lost, not_saved};
 use super::lists::{Item, is_lacked_by_sender, lacked};
+use super::outlines::outlines;
 use super::pairs::{Pair, all_have_exchanges, busy, is_pair};
 use super::sums::{NO_SLOTS, is_to_come, trimmed};
 use crate::compare::compare_seqs;
@@ -46,7 +47,10 @@ impl Exchanges {
                 .answer_root(here, (class, from), (first_slot, question.class_print), root)
                 .map(ExchangeAnswer::Root),
             ExchangePart::Groups => Ok(ExchangeAnswer::Sums(trimmed(sums()?.groups()))),
-            ExchangePart::Ranges { groups } => Ok(ExchangeAnswer::Sums(trimmed(sums()?.of_groups(*groups)))),
+            ExchangePart::Ranges { groups, takes_outlines: true } => {
+                Ok(ExchangeAnswer::Outlines(outlines(&sums()?, *groups)))
+            }
+            ExchangePart::Ranges { groups, .. } => Ok(ExchangeAnswer::Sums(trimmed(sums()?.of_groups(*groups)))),
             ExchangePart::Some { ranges } => Ok(ExchangeAnswer::Sums(trimmed(sums()?.of(ranges)))),
             ExchangePart::List(list) => {
                 self.answer_list(here, (class, from), (first_slot, list), waited).map(ExchangeAnswer::Lacked)

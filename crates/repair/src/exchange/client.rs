@@ -43,6 +43,9 @@ pub enum ExchangePart {
     Ranges {
         /// The groups.
         groups: GroupSet,
+        /// Whether the asking node takes the outlines of these groups in place of the sums. A node
+        /// of an earlier version answers with the sums.
+        takes_outlines: bool,
     },
     /// The sums of some ranges.
     Some {
@@ -115,6 +118,9 @@ pub enum ExchangeAnswer {
     Root(RootAnswer),
     /// Sums, in the order of the groups or ranges. Those that are missing at the end are 0.
     Sums(Vec<u64>),
+    /// To [`ExchangePart::Ranges`], if the asking node takes them:
+    /// [`OUTLINE_NUMBERS`](crate::OUTLINE_NUMBERS) for each group.
+    Outlines(Vec<u64>),
     /// The mixes of a list that the node lacks, ascending.
     Lacked(Vec<u64>),
     /// To [`ExchangePart::Keys`].
@@ -251,7 +257,7 @@ impl ExchangePart {
         let numbers = match self {
             Self::Root(_) | Self::Mark(_) => 4,
             Self::Groups => GROUPS,
-            Self::Ranges { groups } => groups.count_ones() as usize * RANGES_IN_GROUP,
+            Self::Ranges { groups, .. } => groups.count_ones() as usize * RANGES_IN_GROUP,
             Self::Some { ranges } => ranges.len(),
             Self::List(list) => list.mixes.len(),
             Self::Keys(keys) => 4 + keys.versions.len() / 8,
@@ -265,7 +271,7 @@ impl ExchangeAnswer {
     pub(super) fn bytes(&self) -> u64 {
         let numbers = match self {
             Self::Root(_) => 4,
-            Self::Sums(numbers) | Self::Lacked(numbers) => numbers.len(),
+            Self::Sums(numbers) | Self::Outlines(numbers) | Self::Lacked(numbers) => numbers.len(),
             Self::Keys(keys) => 4 + keys.held.len() / 8,
             Self::Marked(_) => 1,
         };

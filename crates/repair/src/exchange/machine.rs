@@ -15,6 +15,9 @@
 //!  an exchange of some keys alone begins with Meeting, which asks the other primary for these keys
 //!  without sums, and goes on at Comparing with those that it lacks.
 //!
+//!  Ranges asks for the outlines of a few groups, and then for the sums of those of which several
+//!  ranges differ.
+//!
 //!  Comparing asks the other primary for the keys that are not above all marks, and Witnesses asks
 //!  the further primaries for those that it lacks or cannot read.
 //! ```
@@ -28,6 +31,7 @@
 //! * A version that is newer than the first cut takes no part.
 
 use super::lists::{self, Item};
+use super::outlines::{self, Shown};
 use super::sums::{Cut, GroupSet, Sums, ranges_of};
 use super::verdict::{Lacked, Verdict, Witness, judge};
 use super::{KeyHeld, ListQuestion, RootAnswer, SOME_RANGES_MAX, Standing};
@@ -71,6 +75,8 @@ pub(crate) enum Event {
     },
     /// The sums that were asked for.
     Sums(Vec<u64>),
+    /// The outlines that were asked for.
+    Outlines(Vec<u64>),
     /// The pause has ended. These are the sums of this node now.
     Resumed(Sums),
     /// The versions of this node in the ranges that were asked for, or in some of them: then there
@@ -122,6 +128,9 @@ pub(crate) enum Action {
     Meet(Vec<usize>),
     /// Ask for the sums of all groups.
     AskGroups,
+    /// Ask for the outlines of some groups. A node of an earlier version answers with the sums of
+    /// their ranges.
+    AskOutlines(GroupSet),
     /// Ask for the sums of the ranges of some groups.
     AskRanges(GroupSet),
     /// Wait for the second look, and sum up anew.
@@ -215,6 +224,10 @@ pub(crate) struct Exchange {
     marked_seq: u64,
     sums: Sums,
     asked: Vec<u32>,
+    /// The groups that the last question for outlines was about.
+    outlined: GroupSet,
+    /// The ranges that outlines have shown to differ.
+    shown: Vec<u32>,
     items: Vec<Item>,
     lists: VecDeque<ListQuestion>,
     /// The items that the last question was about.
@@ -245,6 +258,8 @@ impl Exchange {
             marked_seq: 0,
             sums,
             asked: Vec::new(),
+            outlined: 0,
+            shown: Vec::new(),
             items: way_back.unwrap_or_default(),
             lists: VecDeque::new(),
             places: Vec::new(),
@@ -285,6 +300,7 @@ impl Exchange {
             (State::Root, Event::Root(answer)) => self.on_root(answer),
             (State::Meeting, Event::Met { answer, held }) => self.on_met(answer, &held),
             (State::Groups, Event::Sums(theirs)) => self.on_groups(&theirs),
+            (State::Ranges, Event::Outlines(theirs)) => self.on_outlines(&theirs),
             (State::Ranges | State::Again, Event::Sums(theirs)) => self.on_ranges(&theirs),
             (State::Paused, Event::Resumed(sums)) => self.on_resumed(sums),
             (State::Listing, Event::Listed { ranges, items }) => self.on_listed(ranges, items),
@@ -352,16 +368,42 @@ impl Exchange {
             // They have become equal since the first question.
             Some(0) => self.prove(),
             Some(groups) => {
-                self.asked = ranges_of(groups);
                 self.state = State::Ranges;
-                Action::AskRanges(groups)
+                // A node of an earlier version answers with the sums of all of them.
+                self.asked = ranges_of(groups);
+                if !outlines::are_worth_it(groups) {
+                    return Action::AskRanges(groups);
+                }
+                self.outlined = groups;
+                Action::AskOutlines(groups)
             }
         }
+    }
+
+    /// Takes the outlines of groups, at the first look. They say nothing of a group of which
+    /// several ranges differ, so its sums are asked for.
+    fn on_outlines(&mut self, theirs: &[u64]) -> Action {
+        // One question has one answer.
+        let asked = take(&mut self.outlined);
+        let shown = outlines::compare(&self.sums, asked, theirs).filter(|_| asked != 0);
+        let Some(Shown { ranges, groups }) = shown else { return self.end(Ended::Confused) };
+        if groups == 0 {
+            return self.on_differing(ranges);
+        }
+        (self.shown, self.asked) = (ranges, ranges_of(groups));
+        Action::AskRanges(groups)
     }
 
     /// Takes the sums of ranges, at the first look or at the second one.
     fn on_ranges(&mut self, theirs: &[u64]) -> Action {
         let Some(mut differing) = self.sums.differing(&self.asked, theirs) else { return self.end(Ended::Confused) };
+        differing.append(&mut self.shown);
+        differing.sort_unstable();
+        self.on_differing(differing)
+    }
+
+    /// Takes the ranges that differ, ascending.
+    fn on_differing(&mut self, mut differing: Vec<u32>) -> Action {
         if differing.is_empty() {
             return self.prove();
         }

@@ -231,7 +231,16 @@ impl Run {
             }
             Action::Meet(places) => self.meet(host, &places).await?,
             Action::AskGroups => Event::Sums(self.sums(ExchangePart::Groups).await?),
-            Action::AskRanges(groups) => Event::Sums(self.sums(ExchangePart::Ranges { groups }).await?),
+            Action::AskOutlines(groups) => {
+                match self.ask(ExchangePart::Ranges { groups, takes_outlines: true }).await? {
+                    ExchangeAnswer::Outlines(outlines) => Event::Outlines(outlines),
+                    ExchangeAnswer::Sums(sums) => Event::Sums(sums),
+                    _ => return Err(other_answer()),
+                }
+            }
+            Action::AskRanges(groups) => {
+                Event::Sums(self.sums(ExchangePart::Ranges { groups, takes_outlines: false }).await?)
+            }
             Action::AskSome(ranges) => Event::Sums(self.sums(ExchangePart::Some { ranges }).await?),
             Action::List(ranges) => self.list(host, ranges).await?,
             Action::SendList(list) => match self.ask(ExchangePart::List(list)).await? {

@@ -157,6 +157,11 @@ impl Sums {
     }
 }
 
+/// The numbers of some groups, ascending.
+pub(crate) fn groups_in(groups: GroupSet) -> impl Iterator<Item = usize> {
+    (0..GROUPS).filter(move |group| groups >> group & 1 == 1)
+}
+
 /// The numbers of the ranges of some groups, ascending.
 pub(crate) fn ranges_of(groups: GroupSet) -> Vec<u32> {
     (0..RANGES as u32).filter(|range| groups >> (*range as usize / RANGES_IN_GROUP) & 1 == 1).collect()

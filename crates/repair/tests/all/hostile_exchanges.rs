@@ -29,7 +29,7 @@ fn standing(number: usize) -> Standing {
 fn garbage(number: usize) -> ExchangeAnswer {
     let standing = standing(number);
     let nothing = KeyHeld::Readable(Held::Nothing);
-    match number % 9 {
+    match number % 10 {
         0 => ExchangeAnswer::Sums(vec![u64::MAX; 2 * RANGES]),
         1 => ExchangeAnswer::Sums(Vec::new()),
         2 => ExchangeAnswer::Lacked((0..2 * LIST_MIXES_MAX as u64).collect()),
@@ -37,6 +37,7 @@ fn garbage(number: usize) -> ExchangeAnswer {
         4 => ExchangeAnswer::Keys(KeysAnswer { standing, known_seq: u64::MAX, held: Vec::new() }),
         5 => ExchangeAnswer::Keys(KeysAnswer { standing, known_seq: 0, held: vec![nothing; 2 * COMPARE_KEYS_MAX] }),
         6 => ExchangeAnswer::Marked(u64::MAX),
+        7 => ExchangeAnswer::Outlines(vec![u64::MAX; RANGES]),
         _ => ExchangeAnswer::Root(RootAnswer { is_same: false, standing, known_seq: u64::MAX }),
     }
 }

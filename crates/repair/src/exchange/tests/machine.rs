@@ -2,6 +2,7 @@
 
 use crate::exchange::lists::Item;
 use crate::exchange::machine::{Action, Begin, Ended, Event, Exchange, Tally, marked_seq};
+use crate::exchange::outlines::outlines;
 use crate::exchange::sums::{Cut, GROUPS, Sums};
 use crate::exchange::verdict::Witness;
 use crate::exchange::{KeyHeld, ListQuestion, RootAnswer, SOME_RANGES_MAX, Standing};
@@ -59,8 +60,8 @@ fn to_lacked(exchange: &mut Exchange, known_seq: u64, items: &[Item]) -> Action 
     let theirs = Sums::default();
     let own = sums(&[(7, 1)]);
     assert_eq!(exchange.on(root(false, known_seq)), Action::AskGroups);
-    assert_eq!(exchange.on(Event::Sums(theirs.groups())), Action::AskRanges(1));
-    assert_eq!(exchange.on(Event::Sums(theirs.of_groups(1))), Action::Pause);
+    assert_eq!(exchange.on(Event::Sums(theirs.groups())), Action::AskOutlines(1));
+    assert_eq!(exchange.on(Event::Outlines(outlines(&theirs, 1))), Action::Pause);
     assert_eq!(exchange.on(Event::Resumed(own)), Action::AskSome(vec![7]));
     assert_eq!(exchange.on(Event::Sums(vec![0])), Action::List(vec![7]));
     let mut mixes: Vec<u64> = items.iter().map(|item| item.mix).collect();
@@ -104,7 +105,7 @@ fn a_difference_that_is_gone_at_the_second_look_is_none() {
     let own = sums(&[(7, 1)]);
     let mut exchange = begin_with(&own, None);
     assert_eq!(exchange.on(root(false, 0)), Action::AskGroups);
-    assert_eq!(exchange.on(Event::Sums(Sums::default().groups())), Action::AskRanges(1));
+    assert_eq!(exchange.on(Event::Sums(Sums::default().groups())), Action::AskOutlines(1));
     assert_eq!(exchange.on(Event::Sums(Sums::default().of_groups(1))), Action::Pause);
     assert_eq!(exchange.on(Event::Resumed(own)), Action::AskSome(vec![7]));
     assert_eq!(exchange.on(Event::Sums(vec![1])), Action::Mark { seq: SEQ, token: PEER.token });
@@ -289,7 +290,7 @@ fn a_way_back_needs_no_lists_and_advances_no_mark() {
 
 #[test]
 fn too_many_ranges_are_left_for_the_next_exchange() {
-    let versions: Vec<(u32, u64)> = (0..2_000).map(|range| (range, 1)).collect();
+    let versions: Vec<(u32, u64)> = (0..3_000).map(|range| (range, 1)).collect();
     let mut exchange = begin_with(&sums(&versions), None);
     exchange.on(root(false, 0));
     let Action::AskRanges(groups) = exchange.on(Event::Sums(Sums::default().groups())) else { panic!("groups differ") };
@@ -309,6 +310,7 @@ fn too_many_ranges_are_left_for_the_next_exchange() {
 fn an_answer_to_another_question_ends_the_exchange() {
     let events = [
         Event::Sums(Vec::new()),
+        Event::Outlines(Vec::new()),
         Event::Resumed(Sums::default()),
         Event::Lacked(Vec::new()),
         Event::Held { is_reliable: true, marked_seq: 0, held: Vec::new() },
@@ -325,6 +327,47 @@ fn an_answer_to_another_question_ends_the_exchange() {
     let mut exchange = begin(None);
     exchange.on(root(false, 0));
     assert_eq!(exchange.on(Event::Sums(vec![0; GROUPS + 1])), Action::End(Ended::Confused), "too many groups");
+}
+
+#[test]
+fn the_sums_of_a_group_are_asked_for_if_several_of_its_ranges_differ() {
+    let own = sums(&[(3, 1), (9, 2), (70, 3), (130, 4)]);
+    let theirs = sums(&[(130, 4)]);
+    let mut exchange = begin_with(&own, None);
+    exchange.on(root(false, 0));
+    let groups = 1 | 1 << 1;
+    assert_eq!(exchange.on(Event::Sums(theirs.groups())), Action::AskOutlines(groups));
+    assert_eq!(exchange.on(Event::Outlines(outlines(&theirs, groups))), Action::AskRanges(1));
+    assert_eq!(exchange.on(Event::Sums(theirs.of_groups(1))), Action::Pause);
+    assert_eq!(exchange.on(Event::Resumed(own)), Action::AskSome(vec![3, 9, 70]));
+}
+
+#[test]
+fn a_node_of_an_earlier_version_answers_with_sums_in_place_of_outlines() {
+    let own = sums(&[(3, 1), (9, 2), (70, 3)]);
+    let theirs = Sums::default();
+    let mut exchange = begin_with(&own, None);
+    exchange.on(root(false, 0));
+    assert_eq!(exchange.on(Event::Sums(theirs.groups())), Action::AskOutlines(3));
+    assert_eq!(exchange.on(Event::Sums(theirs.of_groups(3))), Action::Pause);
+    assert_eq!(exchange.on(Event::Resumed(own)), Action::AskSome(vec![3, 9, 70]));
+}
+
+#[test]
+fn outlines_that_answer_no_question_end_the_exchange() {
+    let own = sums(&[(3, 1), (9, 2)]);
+    let theirs = Sums::default();
+    for further in [Vec::new(), outlines(&theirs, 1)] {
+        let mut exchange = begin_with(&own, None);
+        exchange.on(root(false, 0));
+        exchange.on(Event::Sums(theirs.groups()));
+        assert_eq!(exchange.on(Event::Outlines(outlines(&theirs, 1))), Action::AskRanges(1));
+        assert_eq!(exchange.on(Event::Outlines(further)), Action::End(Ended::Confused));
+    }
+    let mut exchange = begin_with(&own, None);
+    exchange.on(root(false, 0));
+    exchange.on(Event::Sums(theirs.groups()));
+    assert_eq!(exchange.on(Event::Outlines(outlines(&theirs, 3))), Action::End(Ended::Confused), "too many of them");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use crate::exchange::lists::{Item, is_lacked_by_sender, lacked};
 use crate::exchange::machine::{Action, Begin, Event, Exchange, marked_seq};
+use crate::exchange::outlines::outlines;
 use crate::exchange::sums::{Cut, Sums};
 use crate::exchange::verdict::Witness;
 use crate::exchange::{KeyHeld, ListQuestion, RootAnswer, Standing};
@@ -304,6 +305,7 @@ impl Run {
         Some(match question {
             Action::AskRoot { seq, sum, .. } => Event::Root(self.answer_root(there, seq, sum)),
             Action::AskGroups => Event::Sums(there.sums().groups()),
+            Action::AskOutlines(groups) => Event::Outlines(outlines(&there.sums(), groups)),
             Action::AskRanges(groups) => Event::Sums(there.sums().of_groups(groups)),
             Action::AskSome(ranges) => Event::Sums(there.sums().of(&ranges)),
             Action::SendList(list) => Event::Lacked(self.answer_list(there, &list)),
