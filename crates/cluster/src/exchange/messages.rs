@@ -354,6 +354,7 @@ fn numbers(reader: &mut Reader<'_>, count_max: usize) -> Result<Vec<u64>, Malfor
 mod tests {
     use super::*;
     use ombak_fixtures::FrozenMessages;
+    use ombak_peer::frame::{AnswerHead, HEADER_BYTES, RequestHead};
     use ombak_types::Actor;
     use ombak_types::time::UnixMicros;
 
@@ -435,6 +436,22 @@ mod tests {
         let asked = bytes_of(&encode_exchange_question(&question(questions().swap_remove(0).1)));
         let answered = bytes_of(&encode_exchange_answer(&answers().swap_remove(1).1));
         assert!(asked.len() + answered.len() < 72, "{} and {}", asked.len(), answered.len());
+    }
+
+    /// Nodes pace their exchanges by these figures, and show them.
+    #[test]
+    fn the_bytes_that_nodes_count_are_about_those_that_they_send() {
+        let differ = |counted: u64, sent: usize| counted.abs_diff(sent as u64);
+        // A clock has any length.
+        for (name, part) in questions().into_iter().filter(|(name, _)| *name != "keys") {
+            let counted = part.bytes();
+            let sent = HEADER_BYTES + RequestHead::BYTES + bytes_of(&encode_exchange_question(&question(part))).len();
+            assert!(differ(counted, sent) <= 10, "{name}: {counted} and {sent}");
+        }
+        for (name, answer) in answers() {
+            let sent = HEADER_BYTES + AnswerHead::BYTES + bytes_of(&encode_exchange_answer(&answer)).len();
+            assert!(differ(answer.bytes(), sent) <= 10, "{name}: {} and {sent}", answer.bytes());
+        }
     }
 
     #[test]

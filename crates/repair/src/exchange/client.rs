@@ -215,8 +215,12 @@ pub trait ExchangePeers: Send + Sync {
     }
 }
 
-/// What a message takes beside its numbers, about: the headers of the transport included.
-const MESSAGE_BYTES: u64 = 60;
+/// What a question takes beside its numbers, about: 60 bytes of headers of the transport, and 25
+/// that name the class and what both nodes have to know of it.
+const QUESTION_BYTES: u64 = 85;
+/// What an answer takes beside its numbers, about: 24 bytes of headers of the transport, and its
+/// kind.
+const ANSWER_BYTES: u64 = 28;
 
 impl ExchangePart {
     /// Whether the sizes are within their bounds, and the numbers of ranges ascend.
@@ -238,43 +242,44 @@ impl ExchangePart {
         }
     }
 
-    /// The bytes of the question, about.
-    pub(super) fn bytes(&self) -> u64 {
+    /// The bytes of the question, about, with the headers of the transport.
+    pub fn bytes(&self) -> u64 {
         let numbers = match self {
-            Self::Root(_) => 4,
+            Self::Root(_) => 3,
             Self::Groups => 0,
             Self::Ranges { .. } => 2,
             Self::Some { ranges } => ranges.len() / 4,
             Self::List(list) => list.mixes.len() + list.ranges.len() / 4 + 2,
-            Self::Keys(keys) => keys.versions.iter().map(|version| 8 + version.key.len() / 8).sum(),
+            Self::Keys(keys) => 2 + keys.versions.iter().map(|version| 8 + version.key.len() / 8).sum::<usize>(),
             Self::Mark(_) => 3,
         };
-        MESSAGE_BYTES + 8 * numbers as u64
+        QUESTION_BYTES + 8 * numbers as u64
     }
 
     /// The most bytes that its answer may have, about.
     pub(super) fn answer_bytes_max(&self) -> u64 {
         let numbers = match self {
-            Self::Root(_) | Self::Mark(_) => 4,
+            Self::Root(_) => 3,
+            Self::Mark(_) => 1,
             Self::Groups => GROUPS,
             Self::Ranges { groups, .. } => groups.count_ones() as usize * RANGES_IN_GROUP,
             Self::Some { ranges } => ranges.len(),
             Self::List(list) => list.mixes.len(),
             Self::Keys(keys) => 4 + keys.versions.len() / 8,
         };
-        MESSAGE_BYTES + 8 * numbers as u64
+        ANSWER_BYTES + 8 * numbers as u64
     }
 }
 
 impl ExchangeAnswer {
-    /// The bytes of the answer, about.
-    pub(super) fn bytes(&self) -> u64 {
+    /// The bytes of the answer, about, with the headers of the transport.
+    pub fn bytes(&self) -> u64 {
         let numbers = match self {
-            Self::Root(_) => 4,
+            Self::Root(_) => 3,
             Self::Sums(numbers) | Self::Outlines(numbers) | Self::Lacked(numbers) => numbers.len(),
             Self::Keys(keys) => 4 + keys.held.len() / 8,
             Self::Marked(_) => 1,
         };
-        MESSAGE_BYTES + 8 * numbers as u64
+        ANSWER_BYTES + 8 * numbers as u64
     }
 }
