@@ -36,6 +36,7 @@ RULE = dict(
     all_asked=1,    # a drop needs the answer of every other primary; 0: of those that are up
     all_lack=1,     # a drop needs that every other primary lacks the version
     all_full=1,     # a drop needs that every other primary is full
+    newer=1,        # a version is left alone of which another full primary holds a newer one
     older=1,        # who holds an older version of what it had has lost it, and gets it
     twice=1,        # differences are compared twice
     time_fence=1,   # who stores a tombstone without its time raises the fence of the key
@@ -244,6 +245,9 @@ class Exchanges(World):
         lacking = [i for i in ys if w.lacks(ys[i]['obj'], mine)]
         named = [i for i in ys if t.at <= w.mark(x, i, ys[i])]
         if t.to not in lacking: return w.close(t)
+        # Who holds a newer version brings that one.
+        newer = lambda o: covers(o, mine) and o[0] != mine[0]
+        if w.E['newer'] and any(y['full'] and not y['doubtful'] and newer(y['obj']) for y in ys.values()): return w.close(t)
         # Somebody else has it, so it was not removed.
         if len(lacking) < len(ys) and w.E['all_lack']:
             if any(ys[i]['full'] and not ys[i]['doubtful'] for i in ys if i not in lacking):
@@ -522,6 +526,8 @@ SCRIPTS = dict(
     no_merge="put A, all, save A, GONE, back A, forget A, trade A, put B, all",
     mark="put A, all, trade_all A, all, GONE, rot A, start A, forget A, trade A, all",
     kept="put A, all, trade_all A, all, GONE, rot A, start A, forget A, rewrite A, trade A, all",
+    newer="""put A, all, trade_all A, all, delete A, all, reap B, all, close B, hold B>C remove, reap B, all, send B>C remove, close B, rot A, start A, forget A,
+        trade A, all, free B>C remove, all""",
     older="two A, put A, all, put A, all, trade_all A, all, slip B",
     jump="""two A, put A, all, save A, put A, all, trade_all A, all, back A, forget A, hold A>B put, put A, send A>B put, lose A>B put,
         close A, forget A, trade A, all""",
@@ -616,6 +622,7 @@ ROWS = [
     ('a drop needs one mark', dict(all_named=0), 'all_named', {}),
     ('a drop needs the answers of those that are up', dict(all_asked=0), 'all_asked', {}),
     ('a drop needs one primary that lacks it', dict(all_lack=0), 'all_lack', {}),
+    ('a version goes where another one has a newer one', dict(newer=0), 'newer', {}),
     ('a drop does not need that all are full', dict(all_full=0), None, {}),
     ('a drop does not compare the copy', dict(exact=0), 'exact', {}),
     ('a drop raises no fence', dict(drop_fence=0), None, {}),

@@ -30,7 +30,8 @@ pub(crate) enum Verdict {
     Push,
     /// It was at all other primaries and is at none of them: it was removed, and goes.
     Drop,
-    /// Nobody can tell in this round. It stays where it is, and goes nowhere.
+    /// Nobody can tell in this round, or another primary brings a newer version. It stays where it
+    /// is, and goes nowhere.
     Withhold,
 }
 
@@ -58,6 +59,11 @@ pub(crate) fn judge(place: usize, lacked: Lacked, witnesses: &[Witness]) -> Verd
     let answered = |witness: &&Witness| witness.is_full && place < witness.held.len();
     let is_silent = |witness: &Witness| !answered(&witness);
     if witnesses.iter().any(is_silent) && !is_broken(BrokenRule::DropsWaitForAllPrimaries) {
+        return Verdict::Withhold;
+    }
+    // Who holds a newer version brings that one. The older one was removed, perhaps.
+    let is_newer = |witness: &Witness| witness.held[place] == KeyHeld::Readable(Held::Covers);
+    if witnesses.iter().filter(answered).any(is_newer) {
         return Verdict::Withhold;
     }
     let (mut has_lack, mut is_covered, mut is_held_somehow) = (false, true, false);
@@ -143,8 +149,9 @@ mod tests {
             (vec![full(Held::Nothing)], Verdict::Drop),
             (vec![full(Held::Other), full(Held::Nothing)], Verdict::Drop),
             (vec![full(Held::Nothing), full(Held::Same)], Verdict::Push),
-            (vec![full(Held::Covers)], Verdict::Push),
             (vec![full(Held::Less)], Verdict::Push),
+            (vec![full(Held::Covers)], Verdict::Withhold),
+            (vec![full(Held::Same), full(Held::Covers)], Verdict::Withhold),
             (vec![unmarked], Verdict::Push),
             (vec![full(Held::Same), Witness::silent()], Verdict::Withhold),
             (vec![filling], Verdict::Withhold),
@@ -162,7 +169,8 @@ mod tests {
         let lacked = Lacked { is_in_doubt: true, ..UNMARKED };
         let unmarked = Witness { marked_seq: 0, ..full(Held::Nothing) };
         assert_eq!(judge(0, lacked, std::slice::from_ref(&unmarked)), Verdict::Drop);
-        assert_eq!(judge(0, lacked, &[unmarked.clone(), full(Held::Covers)]), Verdict::Push, "it was not removed");
+        assert_eq!(judge(0, lacked, &[unmarked.clone(), full(Held::Same)]), Verdict::Push, "it was not removed");
+        assert_eq!(judge(0, lacked, &[unmarked.clone(), full(Held::Covers)]), Verdict::Withhold, "it is replaced");
         assert_eq!(judge(0, lacked, &[unmarked, Witness::silent()]), Verdict::Withhold);
     }
 

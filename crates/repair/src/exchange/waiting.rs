@@ -76,7 +76,7 @@ pub(super) fn words_of_end(ended: Ended, tally: Tally) -> Option<String> {
             let count = tally.withheld;
             return Some(format!(
                 "nobody can tell yet whether {count} keys were removed or lost: a primary does not answer, is filling, \
-                 or is in doubt about its copies"
+                 is in doubt about its copies, or is about to bring newer ones"
             ));
         }
         Ended::Unproved => "not everything could be brought to the other node, or be noted there",

@@ -14,7 +14,8 @@ use ombak_storage::fs::FileSystem;
 use ombak_storage::{Backend, ReadMode};
 use ombak_types::StoreFailureKind;
 use ombak_types::names::encode_storage_key;
-use ombak_types::{Error, NodeId, Object, Sibling, VectorClock, stored_object};
+use ombak_types::time::UnixMicros;
+use ombak_types::{Actor, Error, NodeId, Object, Sibling, VectorClock, stored_object};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -395,6 +396,36 @@ async fn nothing_is_dropped_while_a_primary_is_down() {
     world.start_exchanges(2);
     (0..NODES).for_each(|node| cluster.repair(node).start_exchange_round());
     cluster.wait_until("all have it", |c| c.holders(&bucket, key) == [0, 1, 2]).await;
+}
+
+/// A round of reaping is under way: one primary has removed the tombstone, and one still has it. At
+/// a third one the record of the tombstone is lost. Without the rule the older version comes back
+/// to the primary that has removed it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_is_left_alone_of_which_another_primary_has_a_newer_one() {
+    let world = World::new().await;
+    let (cluster, bucket) = (&world.cluster, bucket());
+    let key = &world.keys()[0];
+    world.round().await;
+    for node in [1, 2] {
+        cluster.repair(node).set_exchanges_suspended(true).unwrap();
+    }
+    let mut clock = VectorClock::new();
+    clock.increment(&Actor::new(b"another"), UnixMicros(1));
+    // It merges what the node has, so it is newer.
+    cluster.store_tombstone(2, &bucket, key, &clock).await;
+    remove(&cluster.kv(1), key);
+    cluster.repair(0).start_exchange_round();
+    let withheld = |_: &Cluster| world.figures(0).classes.values().any(|class| class.withheld == 1);
+    cluster.wait_until("the first node leaves it to the third one", withheld).await;
+    assert_eq!(cluster.holders(&bucket, key), [0, 2]);
+    for node in [1, 2] {
+        cluster.repair(node).set_exchanges_suspended(false).unwrap();
+    }
+    let newer = cluster.stored(2, &bucket, key);
+    world.round().await;
+    assert_eq!([0, 1, 2].map(|node| cluster.stored(node, &bucket, key)), [newer; NODES]);
+    assert!((0..NODES).all(|node| cluster.repair(node).dropped_copies().unwrap().is_empty()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
