@@ -39,6 +39,8 @@ pub enum DiskCopy {
         is_timeless: bool,
         /// Whether its newest part is a tombstone, and values are beside it.
         hides_values: bool,
+        /// Whether its node has it in doubt (docs/design/anti-entropy.md §5).
+        is_in_doubt: bool,
         /// What is wrong with it, if anything is.
         fault: Option<String>,
     },
@@ -63,13 +65,13 @@ impl DiskCopy {
 /// What all disks hold of a key.
 pub type Copies = BTreeMap<HostId, DiskCopy>;
 
-/// Reads what the store of a node holds of a storage key. Versions up to `set_aside_to` count as
-/// absent, as everywhere else.
-pub fn peek(store: &dyn Backend, storage_key: &[u8], set_aside_to: u64) -> DiskCopy {
+/// Reads what the store of a partition holds of a storage key. Versions that its node has set aside
+/// count as absent, as everywhere else.
+pub fn peek(store: &dyn Backend, storage_key: &[u8], kv: Option<&Kv>, partition: u32) -> DiskCopy {
     match store.get_with_expired(storage_key, ReadMode::Blocking) {
         Ok(None) => DiskCopy::Absent,
-        Ok(Some(stored)) if stored.seq <= set_aside_to => DiskCopy::Absent,
-        Ok(Some(stored)) => decode(&stored, store.is_synced(stored.seq)),
+        Ok(Some(stored)) if stored.seq <= set_aside_to(kv, partition) => DiskCopy::Absent,
+        Ok(Some(stored)) => decode(&stored, store.is_synced(stored.seq), is_in_doubt(kv, partition, stored.seq)),
         Err(_) => DiskCopy::Unreadable,
     }
 }
@@ -81,13 +83,18 @@ pub(super) fn set_aside_to(kv: Option<&Kv>, partition: u32) -> u64 {
     found.map_or(0, |partition| partition.set_aside_to())
 }
 
-fn decode(stored: &Stored, is_synced: bool) -> DiskCopy {
+fn is_in_doubt(kv: Option<&Kv>, partition: u32, seq: u64) -> bool {
+    kv.is_some_and(|kv| kv.repair_host().transfers().is_doubtful(partition, seq))
+}
+
+fn decode(stored: &Stored, is_synced: bool, is_in_doubt: bool) -> DiskCopy {
     let Ok(object) = stored_object::decode(&stored.head, stored.body.as_ref()) else { return DiskCopy::Unreadable };
     let (tokens, fault) = tokens_of(&object);
     let Seen { clock, events, .. } = seen_in(&object);
     let is_timeless = object.is_deleted() && !object.has_timed_tombstone();
     let hides_values = hides_values(&object);
-    DiskCopy::Version { events, clock, tokens, digest: stored.digest, is_synced, is_timeless, hides_values, fault }
+    let digest = stored.digest;
+    DiskCopy::Version { events, clock, tokens, digest, is_synced, is_timeless, hides_values, is_in_doubt, fault }
 }
 
 /// Whether a tombstone is newer than all values of an object.

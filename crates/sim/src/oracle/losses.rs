@@ -16,11 +16,11 @@ impl Oracle {
         }
         for key in may_have_lost {
             // Copies for others may have been given back already.
-            let store = cluster.home_of(&key).and_then(|home| node.store(home));
-            let Some(store) = store.filter(|_| cluster.owners_of(&key).contains(&host)) else { continue };
+            let store = cluster.home_of(&key).and_then(|home| Some((home, node.store(home)?)));
+            let Some((home, store)) = store.filter(|_| cluster.owners_of(&key).contains(&host)) else { continue };
             let identity = store.identity();
             let knows = identity.has_lost_writes() || identity.is_new() || identity.is_restored;
-            if !knows && peek(&*store, &storage_key_of(key), 0) == DiskCopy::Absent {
+            if !knows && peek(&*store, &storage_key_of(key), None, home) == DiskCopy::Absent {
                 self.broken(Violation::LossNotNoticed { key: key.to_string(), host: host.0 });
             }
         }

@@ -9,6 +9,7 @@ mod acknowledged;
 mod at_rest;
 mod conditions;
 mod copies;
+mod doubtful;
 mod going;
 mod holders;
 mod key_history;

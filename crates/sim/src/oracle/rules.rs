@@ -1,7 +1,7 @@
 //! What must be true, whatever has failed.
 
 use super::conditions::Conditions;
-use super::copies::{Copies, DiskCopy, EventId, Token, peek, set_aside_to, tokens_of};
+use super::copies::{Copies, DiskCopy, EventId, Token, peek, tokens_of};
 use super::key_history::{KeyHistory, Outcome, WriteRecord};
 use super::violation::Violation;
 use super::{Key, Witness, storage_key_of};
@@ -208,7 +208,7 @@ impl Oracle {
         let Some(home) = cluster.home_of(&key) else { return Copies::new() };
         let storage_key = storage_key_of(key);
         let copy = |node: &Node| match (node.store(home), self.stopped.get(&node.host)) {
-            (Some(store), _) => peek(&*store, &storage_key, set_aside_to(node.kv.as_ref(), home)),
+            (Some(store), _) => peek(&*store, &storage_key, node.kv.as_ref(), home),
             (None, Some(known)) => known.get(&key).cloned().unwrap_or(DiskCopy::Absent),
             (None, None) => DiskCopy::Absent,
         };
@@ -295,10 +295,7 @@ impl Oracle {
         self.destructive_faults += 1;
         for (key, before) in before {
             let mut after = self.copies(cluster, key);
-            // Where a store is the only primary, nobody else can say that something was removed.
-            // What it holds for others in doubt goes if all primaries lack it.
-            let holds_for_others = || self.witness.hosts_in_force(key).is_some_and(|hosts| !hosts.contains(&host));
-            if key.kind.n > 1 || holds_for_others() {
+            if self.may_drop_what_is_in_doubt(key, host) {
                 after.insert(host, DiskCopy::Absent);
             }
             self.mark_destroyed(key, &before, &after, cluster.world.elapsed());
@@ -306,12 +303,13 @@ impl Oracle {
     }
 
     /// Marks the writes that a fault has destroyed: they were on a disk before it, and are on none
-    /// after it. What was lost earlier broke a rule.
+    /// after it, or in doubt there. What was lost earlier broke a rule.
     pub(super) fn mark_destroyed(&mut self, key: Key, before: &Copies, after: &Copies, now: Duration) {
         self.check_copies(key, before, now);
         if before == after {
             return;
         }
+        let after = &self.without_doubtful(key, after);
         let in_force = self.witness.hosts_in_force(key);
         let at_primaries = |copies: &Copies| -> Copies {
             let is_primary = |host: &HostId| in_force.as_ref().is_none_or(|hosts| hosts.contains(host));

@@ -3,7 +3,7 @@
 //! The oracle looks at the disks from time to time. The witness sees what comes and goes in
 //! between, and checks what a removal needs: "keep" and "reap last" of docs/design/replication.md.
 
-use super::copies::{DiskCopy, EventId, Seen, Token, peek, seen_in, set_aside_to};
+use super::copies::{DiskCopy, EventId, Seen, Token, peek, seen_in};
 use super::holders::Holders;
 use super::returned::Returned;
 use super::violation::Violation;
@@ -390,8 +390,7 @@ impl State {
             .filter(|(other, _)| **other != host && !self.destroyed.contains(other) && !self.gone.contains(other))
             .filter_map(|(other, stores)| {
                 let is_owner = roles.owners.contains(other);
-                let set_aside_to = set_aside_to(self.engines.get(other), home);
-                Some((*other, is_owner, peek(&*stores.get(home)?, &storage_key, set_aside_to)))
+                Some((*other, is_owner, peek(&*stores.get(home)?, &storage_key, self.engines.get(other), home)))
             })
             .collect();
         let is_reap = roles.is_primary;
