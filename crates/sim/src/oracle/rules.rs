@@ -207,10 +207,14 @@ impl Oracle {
     pub(super) fn copies(&self, cluster: &Cluster, key: Key) -> Copies {
         let Some(home) = cluster.home_of(&key) else { return Copies::new() };
         let storage_key = storage_key_of(key);
+        // A store is open before its node runs, and a damaged node may have set aside what it has.
+        let may_be_set_aside = |node: &Node| node.kv.is_none() && node.is_damaged;
         let copy = |node: &Node| match (node.store(home), self.stopped.get(&node.host)) {
-            (Some(store), _) => peek(&*store, &storage_key, node.kv.as_ref(), home),
-            (None, Some(known)) => known.get(&key).cloned().unwrap_or(DiskCopy::Absent),
-            (None, None) => DiskCopy::Absent,
+            (Some(store), known) if known.is_none() || !may_be_set_aside(node) => {
+                peek(&*store, &storage_key, node.kv.as_ref(), home)
+            }
+            (_, Some(known)) => known.get(&key).cloned().unwrap_or(DiskCopy::Absent),
+            (_, None) => DiskCopy::Absent,
         };
         let counts = |node: &&Node| node.stage != MemberStage::Gone;
         cluster.nodes.iter().filter(counts).map(|node| (node.host, copy(node))).collect()
