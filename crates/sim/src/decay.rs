@@ -71,6 +71,7 @@ struct Target {
 }
 
 /// What is known of a record.
+#[derive(Clone)]
 struct Found {
     target: Target,
     /// Whether a later record says that it was on the disk.
@@ -205,7 +206,7 @@ impl Decay {
         let mut cluster = nemesis.cluster.lock();
         cluster.node(victim).kv.as_ref()?;
         let lost = self.removed(&cluster, victim)?;
-        let key = lost.first()?.record.key;
+        let key = lost.first()?.target.record.key;
         if !nemesis.take(victim) {
             return None;
         }
@@ -217,12 +218,13 @@ impl Decay {
     }
 
     /// Turns the latest records of a removed key into records of another key. Where the store shall
-    /// notice it, their checksums stay as they are. What a hint file lists would be known to the
-    /// next start nevertheless, so that file goes.
-    fn returns(&self, cluster: &mut Cluster, victim: HostId, lost: &[Target], is_noticed: bool) {
+    /// notice it, their checksums stay as they are. A start takes that for a write that was
+    /// interrupted if no later record says that they were on the disk. What a hint file lists would
+    /// be known to the next start nevertheless, so that file goes.
+    fn returns(&self, cluster: &mut Cluster, victim: HostId, lost: &[Found], is_noticed: bool) {
         let before = self.nemesis.oracle.lock().all_copies(cluster);
         let disk = cluster.node(victim).disks.stores.clone();
-        for Target { path, record } in lost {
+        for Target { path, record } in lost.iter().map(|found| &found.target) {
             let of_checksum = bits_of_checksum(record).filter(|_| !is_noticed);
             for bit in std::iter::once(bit_of_key(record)).chain(of_checksum) {
                 // The bits are in the file.
@@ -231,8 +233,9 @@ impl Decay {
             // A file that is not closed has none.
             drop(disk.remove_file(&path.with_extension("hint")));
         }
+        let may_hide = !is_noticed || lost.iter().any(|found| !found.is_cold);
         let node = cluster.node_mut(victim);
-        (node.is_damaged, node.may_hide_damage) = (true, node.may_hide_damage | !is_noticed);
+        (node.is_damaged, node.may_hide_damage) = (true, node.may_hide_damage | may_hide);
         self.nemesis.oracle.lock().node_damaged(cluster, victim, before);
     }
 
@@ -251,7 +254,7 @@ impl Decay {
     }
 
     /// The latest records of a key that was removed, and of which an older version is there.
-    fn removed(&mut self, cluster: &Cluster, victim: HostId) -> Option<Vec<Target>> {
+    fn removed(&mut self, cluster: &Cluster, victim: HostId) -> Option<Vec<Found>> {
         let files = cluster.node(victim).disks.data_files().ok()?;
         let by_key = files.values().filter_map(|partition| self.records_of(cluster, victim, partition)).flatten();
         let owned = by_key.filter(|(key, _)| cluster.owners_of(key).contains(&victim));
@@ -262,8 +265,7 @@ impl Decay {
             (is_removed && !latest.is_empty()).then_some(latest)
         });
         let latest: Vec<Vec<Found>> = latest.collect();
-        let chosen = (!latest.is_empty()).then(|| self.random.pick(&latest))?;
-        Some(chosen.iter().map(|found| found.target.clone()).collect())
+        (!latest.is_empty()).then(|| self.random.pick(&latest).clone())
     }
 
     /// The records of each key in the files of a partition, the newest last.
