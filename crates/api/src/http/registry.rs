@@ -126,8 +126,9 @@ mod tests {
             ("/membership_request", "queue"),
             ("/rtq", "queue"),
             ("/riak-repl/stats", "queue"),
-            ("/cachedtrees/x/y", "anti-entropy fold"),
-            ("/reap", "anti-entropy fold"),
+            ("/cachedtrees/nvals/3/root", "anti-entropy fold"),
+            ("/rangetrees/types/t/buckets/b/trees/large", "anti-entropy fold"),
+            ("/reap/buckets/b", "anti-entropy fold"),
         ] {
             assert_eq!(resource(Method::GET, uri), Some(expected), "{uri}");
         }

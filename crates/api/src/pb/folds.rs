@@ -417,6 +417,7 @@ impl Request for RpbAaeFoldRepairKeysReq {
 
 impl Streaming for RpbAaeFoldRepairKeysReq {
     async fn serve(self, _: Exchange<'_, '_>) -> Result<(), Failure> {
+        range_of!(self, segments: None).into_range().map_err(Refusal::from)?;
         Err(Refusal::new("not_supported: this version repairs no range; exchanges repair all unasked").into())
     }
 }

@@ -143,7 +143,8 @@ async fn features_that_are_not_there_are_refused_as_riak_refuses_them() {
         (10, "Error processing incoming message: RpbGetResp (10) is not a request"),
         (23, "{unknown_content_type,<<>>}"),
         (202, "queue_not_defined"),
-        (223, "not_supported"),
+        (219, "\"Invalid AAE fold definition\""),
+        (210, "A fold over cached trees needs an n_val above 0"),
     ] {
         wire.send_bytes(&bare(code)).await;
         assert_eq!(wire.expect_error().await, text);

@@ -7,11 +7,14 @@ use crate::coverage::messages::{
 };
 use num_bigint::BigInt;
 use ombak_kv::coverage::CoveragePiece;
+use ombak_kv::folds::{FoldOf, FoldRange, FoldWants, SegmentFilter};
 use ombak_kv::replica::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest};
 use ombak_kv::{IndexMatch, IndexQuery, QueryRange, compile_pattern};
 use ombak_ring::RingVersion;
+use ombak_tictac::{ClockHash, TreeSize};
 use ombak_types::IndexTerm;
 use std::ops::Bound;
+use std::sync::Arc;
 
 fn term() -> impl Strategy<Value = IndexTerm> {
     let integer =
@@ -49,11 +52,38 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn fold_range()(
+        bucket in bucket(),
+        classes in prop::option::of(prop::collection::btree_set(any::<u32>(), 0..5)),
+        keys in prop::option::of((some_bytes(), some_bytes())),
+        modified in prop::option::of(any::<(u32, u32)>()),
+        segments in prop::option::of((0..6usize, prop::collection::btree_set(any::<u32>(), 0..9))),
+    ) -> FoldRange {
+        let of = classes.map_or(FoldOf::Bucket(bucket), FoldOf::Classes);
+        let segments = segments.map(|(size, leaves)| SegmentFilter { size: TreeSize::ALL[size], leaves });
+        FoldRange { of, keys, modified, segments }
+    }
+}
+
+fn fold() -> impl Strategy<Value = CoverageQuestion> {
+    let hash =
+        prop_oneof![Just(ClockHash::Plain), any::<u64>().prop_map(ClockHash::With), Just(ClockHash::WithoutNumber),];
+    let wants = prop_oneof![
+        any::<u64>().prop_map(FoldWants::SiblingsAbove),
+        any::<u64>().prop_map(FoldWants::BytesAbove),
+        (0..6usize, hash).prop_map(|(size, hash)| FoldWants::Tree(TreeSize::ALL[size], hash)),
+        Just(FoldWants::Living),
+    ];
+    (fold_range(), wants).prop_map(|(range, wants)| CoverageQuestion::fold(Arc::new(range), wants))
+}
+
 fn question() -> impl Strategy<Value = CoverageQuestion> {
     prop_oneof![
         bucket().prop_map(CoverageQuestion::keys),
         some_bytes().prop_map(CoverageQuestion::buckets),
         query().prop_map(CoverageQuestion::index_query),
+        fold(),
     ]
 }
 

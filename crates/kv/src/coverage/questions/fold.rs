@@ -17,8 +17,8 @@
 //!             count, (varint order, varint objects) each
 //! ```
 //!
-//! Clocks have the layout of `ombak_types::stored_object`. What a home partition has gathered counts
-//! when the home partition is done, and never twice.
+//! Clocks have the layout of `ombak_types::stored_object`. What a home partition has gathered
+//! counts when the home partition is done, and never twice.
 
 use super::content::{owned, read_bucket, read_count, write_bucket};
 use crate::coverage::homes_run::{HomesMerge, HomesRun};
