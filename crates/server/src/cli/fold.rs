@@ -119,14 +119,19 @@ pub async fn run(command: &FoldCommand, common: &Common, out: Output) -> Result<
 fn stats_text(stats: &Value) -> String {
     let mut text = format!("objects {}\nbytes   {}", stats["objects"], stats["bytes"]);
     for size in stats["sizes"].as_array().into_iter().flatten() {
-        let digits = size["magnitude"].as_u64().unwrap_or_default() + 1;
+        let digits = number(&size["magnitude"]) + 1;
         // Writing into a string does not fail.
-        let _ = write!(text, "\n{:>11} objects have a size of {digits} digits", size["objects"]);
+        let _ = write!(text, "\n{:>11} objects have a size of {digits} digits", number(&size["objects"]));
     }
     for siblings in stats["siblings"].as_array().into_iter().flatten() {
-        let _ = write!(text, "\n{:>11} objects have {} siblings", siblings["objects"], siblings["siblings"]);
+        let _ = write!(text, "\n{:>11} objects have {} siblings", number(&siblings["objects"]), siblings["siblings"]);
     }
     text
+}
+
+/// A number of an answer.
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
 }
 
 fn keys_text(answer: &Value, unit: &str) -> String {
