@@ -395,7 +395,7 @@ struct SharedMerge(Arc<Mutex<FoldMerge>>);
 struct FoldMerge {
     result: Result<FoldResult, Error>,
     under_way: BTreeMap<u32, Vec<GatheredEntry>>,
-    /// How many entries that is.
+    /// How many keys and buckets that is.
     waiting: usize,
 }
 
@@ -406,7 +406,7 @@ impl FoldMerge {
 
     fn forget(&mut self, home: u32) -> Vec<GatheredEntry> {
         let entries = self.under_way.remove(&home).unwrap_or_default();
-        self.waiting -= entries.len();
+        self.waiting -= found_in(&entries);
         entries
     }
 
@@ -415,6 +415,11 @@ impl FoldMerge {
         result.finish();
         Ok(result)
     }
+}
+
+/// How many keys and buckets are among these. A tree and statistics have a size of their own.
+fn found_in(entries: &[GatheredEntry]) -> usize {
+    entries.iter().filter(|entry| matches!(entry, GatheredEntry::Key(_) | GatheredEntry::Bucket(_))).count()
 }
 
 impl HomesMerge for SharedMerge {
@@ -431,7 +436,7 @@ impl HomesMerge for SharedMerge {
         if let Err(error) = &merge.result {
             return Err(error.clone());
         }
-        merge.waiting += entries.len();
+        merge.waiting += found_in(&entries);
         if merge.waiting > FOUND_MAX {
             return Err(Error::TooManyFound(FOUND_MAX));
         }
