@@ -80,7 +80,7 @@ def measure_fold(cluster, name, fold):
 
 def measure_beside(cluster, rounds):
     clients = Clients(cluster)
-    highest = clients.load()["rate"]
+    highest = clients.load("--fill")["rate"]
     at_rate = ["--rate", f"{highest * RATE_SHARE:.0f}"]
     alone, beside, folds = [], [], 0
     for _ in range(rounds):
