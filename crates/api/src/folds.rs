@@ -7,8 +7,8 @@ use crate::access::Permission;
 use bytes::Bytes;
 use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, SegmentFilter};
 use ombak_kv::{Kv, MemoryReservation};
-use ombak_tictac::TreeSize;
-use ombak_types::Error;
+use ombak_tictac::{ClockHash, TreeSize};
+use ombak_types::{Bucket, Error};
 use std::collections::BTreeSet;
 
 /// The permission of folds that only read. Riak asks for none.
@@ -43,6 +43,31 @@ pub(crate) fn set_modified(range: &mut FoldRange, first: u64, last: u64) -> Resu
 /// Sets the segments, of which a tree of this size has the numbers.
 pub(crate) fn set_segments(range: &mut FoldRange, size: TreeSize, leaves: BTreeSet<u32>) {
     range.segments = Some(SegmentFilter { size, leaves });
+}
+
+/// A tree of the kind that Riak keeps of each n_val.
+pub(crate) const KEPT_TREE: FoldWants = FoldWants::Tree(TreeSize::Large, ClockHash::Plain);
+
+/// Whether there is such a tree of an n_val.
+pub(crate) fn has_kept_tree(kv: &Kv, n_val: u32) -> bool {
+    !kv.has_empty_folds() && kv.n_vals().contains(&n_val)
+}
+
+/// What a list of buckets visits. Riak asks as many of its partitions as find every bucket of this
+/// n_val or a higher one.
+pub(crate) fn range_of_buckets(kv: &Kv, n_val: u32) -> FoldRange {
+    FoldRange::of_classes(kv.n_vals().into_iter().filter(|class| *class >= n_val))
+}
+
+/// The buckets of a result in Riak's order: typed ones come first.
+pub(crate) fn typed_first(buckets: &BTreeSet<Bucket>) -> impl Iterator<Item = &Bucket> {
+    let typed = buckets.iter().filter(|bucket| !bucket.is_default_type());
+    typed.chain(buckets.iter().filter(|bucket| bucket.is_default_type()))
+}
+
+/// How many objects another fold would change or send.
+pub(crate) fn dispatched(result: &FoldResult) -> u64 {
+    result.stats.objects.max(result.keys.len() as u64)
 }
 
 /// Runs a fold. A bucket without a name has no objects.

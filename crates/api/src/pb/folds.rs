@@ -8,7 +8,7 @@ use super::handler::{Exchange, Handler, Request, Streaming};
 use super::refusal::Refusal;
 use crate::access::Access;
 use crate::decoding::IN_PLACE_BYTES_MAX;
-use crate::folds::{self, INVALID_DEFINITION, InvalidDefinition};
+use crate::folds::{self, INVALID_DEFINITION, InvalidDefinition, KEPT_TREE};
 use crate::memory::Lease;
 use bytes::Bytes;
 use ombak_kv::folds::{FoldRange, FoldResult, FoldStats, FoldWants, Found, FoundKey};
@@ -206,8 +206,7 @@ async fn answer_dispatched(
     wants: FoldWants,
 ) -> Result<(), Failure> {
     let found = run(&mut exchange, range, wants).await?;
-    let dispatched = |result: FoldResult| result.stats.objects.max(result.keys.len() as u64);
-    let counts = move |result| vec![count("dispatched_count", None, dispatched(result))];
+    let counts = |result| vec![count("dispatched_count", None, folds::dispatched(&result))];
     answer_counts(exchange, found, of, counts).await
 }
 
@@ -238,9 +237,6 @@ fn no_tree<'s>(exchange: &Exchange<'_, 's>) -> (FoldResult, Lease<'s>) {
     (FoldResult::empty(&FoldWants::Stats), exchange.writer.lease())
 }
 
-/// A tree of the kind that Riak keeps.
-const KEPT_TREE: FoldWants = FoldWants::Tree(TreeSize::Large, ClockHash::Plain);
-
 impl Request for RpbAaeFoldMergeRootNValReq {
     fn access(&self) -> Option<Access<'_>> {
         Some(Access::to_node(folds::READ))
@@ -251,7 +247,7 @@ impl Streaming for RpbAaeFoldMergeRootNValReq {
     async fn serve(self, mut exchange: Exchange<'_, '_>) -> Result<(), Failure> {
         let range = class_of(self.n_val)?;
         let kv = &exchange.ctx.kv;
-        let is_known = !kv.has_empty_folds() && self.n_val.is_some_and(|n_val| kv.n_vals().contains(&n_val));
+        let is_known = self.n_val.is_some_and(|n_val| folds::has_kept_tree(kv, n_val));
         let found = if is_known { run(&mut exchange, range, KEPT_TREE).await? } else { no_tree(&exchange) };
         let root = move |tree: &Tree| if is_known { tree.root() } else { Vec::new() };
         let make = move |result: FoldResult| tree_reply(TreeSize::Large, root(&result.tree), Vec::new());
@@ -431,15 +427,11 @@ impl Request for RpbAaeFoldListBucketsReq {
 impl Streaming for RpbAaeFoldListBucketsReq {
     async fn serve(self, mut exchange: Exchange<'_, '_>) -> Result<(), Failure> {
         let n_val = self.n_val.unwrap_or(1);
-        let classes = exchange.ctx.kv.n_vals().into_iter().filter(|class| *class >= n_val);
-        let range = FoldRange::of_classes(classes);
+        let range = folds::range_of_buckets(&exchange.ctx.kv, n_val);
         let found = run(&mut exchange, range, FoldWants::Buckets).await?;
         let make = |result: FoldResult| {
-            // Riak puts typed buckets first.
-            let (untyped, typed): (Vec<Bucket>, Vec<Bucket>) =
-                result.buckets.into_iter().partition(Bucket::is_default_type);
-            let bucket = |bucket: Bucket| RpbAaeFoldBucket { r#type: named_type(&bucket), bucket: bucket.name };
-            RpbAaeFoldListBucketsResp { bucket_list: typed.into_iter().chain(untyped).map(bucket).collect() }
+            let bucket = |of: &Bucket| RpbAaeFoldBucket { r#type: named_type(of), bucket: of.name.clone() };
+            RpbAaeFoldListBucketsResp { bucket_list: folds::typed_first(&result.buckets).map(bucket).collect() }
         };
         answer(exchange, found, code::AAE_LIST_BUCKETS_RESP, make).await
     }

@@ -1,6 +1,7 @@
 //! The documents of folds.
 
 use super::question::Asked;
+use crate::folds;
 use crate::http::names::json_name;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,12 +34,9 @@ pub(super) fn document(asked: &Asked, result: &FoldResult) -> String {
         Asked::Tree => tree(&result.tree),
         Asked::Results => format!("{{\"results\":[{}]}}", joined(result.keys.iter().map(key_value))),
         Asked::Stats => stats(&result.stats),
-        Asked::Count => format!("{{\"dispatched_count\":{}}}", result.stats.objects.max(result.keys.len() as u64)),
+        Asked::Count => format!("{{\"dispatched_count\":{}}}", folds::dispatched(result)),
         Asked::Buckets => {
-            // Riak puts typed buckets first.
-            let (untyped, typed): (Vec<&Bucket>, Vec<&Bucket>) =
-                result.buckets.iter().partition(|bucket| bucket.is_default_type());
-            let buckets = typed.into_iter().chain(untyped).map(|bucket| format!("{{{}}}", bucket_members(bucket)));
+            let buckets = folds::typed_first(&result.buckets).map(|bucket| format!("{{{}}}", bucket_members(bucket)));
             format!("{{\"results\":[{}]}}", joined(buckets))
         }
         Asked::Nothing(document) => document.clone(),

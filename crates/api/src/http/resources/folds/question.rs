@@ -1,11 +1,11 @@
 //! What a path and its filter ask.
 
 use super::filter::{BadFilter, CachedFilter, RangeFilter, shown_raw};
+use crate::folds;
 use crate::http::path::Call;
 use ombak_kv::folds::{FoldRange, FoldWants};
 use ombak_tictac::{ClockHash, TreeSize};
 use ombak_types::Bucket;
-use std::collections::BTreeSet;
 
 /// The question of a request.
 pub(super) struct FoldQuestion {
@@ -66,9 +66,8 @@ fn read_cached(call: &Call<'_>) -> Result<FoldQuestion, BadFilter> {
     let (n, what) = (call.parts.part(2), call.parts.part(3));
     let n_val = positive(&n).map_err(|shown| malformed(format!("Cached tree request invalid nval {shown}")))?;
     let mut range = FoldRange::of_classes([n_val]);
-    let kv = &call.ctx.kv;
-    let exists = kv.n_vals().contains(&n_val) && !kv.has_empty_folds();
-    let tree = FoldWants::Tree(TreeSize::Large, ClockHash::Plain);
+    let exists = folds::has_kept_tree(&call.ctx.kv, n_val);
+    let tree = folds::KEPT_TREE;
     let (wants, asked) = match &what[..] {
         b"root" if !exists => (tree, Asked::Nothing("{\"root\":[]}".to_owned())),
         b"root" => (tree, Asked::Root),
@@ -88,9 +87,8 @@ fn read_cached(call: &Call<'_>) -> Result<FoldQuestion, BadFilter> {
 fn read_bucket_list(call: &Call<'_>) -> Result<FoldQuestion, BadFilter> {
     let n = call.request.parameter("nval").unwrap_or(b"1");
     let n = positive(n).map_err(|_| malformed(format!("Invalid n_val {}", shown_raw(n))))?;
-    // Riak asks as many of its partitions as find every bucket of this n_val or a higher one.
-    let classes: BTreeSet<u32> = call.ctx.kv.n_vals().into_iter().filter(|class| *class >= n).collect();
-    Ok(FoldQuestion { range: FoldRange::of_classes(classes), wants: FoldWants::Buckets, asked: Asked::Buckets })
+    let range = folds::range_of_buckets(&call.ctx.kv, n);
+    Ok(FoldQuestion { range, wants: FoldWants::Buckets, asked: Asked::Buckets })
 }
 
 /// The questions about a bucket.
