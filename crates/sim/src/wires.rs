@@ -10,9 +10,10 @@ use crate::random::Random;
 use crate::world::{Event, HostId, HostKey, HostRuntime, World};
 use ombak_cluster::{Liveness, RequestOutcome};
 use ombak_kv::replica::{
-    AskRequest, Compare, Compared, ConditionalClient, ForwardedPut, Give, Giving, PromiseReply, PromiseRequest, Push,
-    Pushed, PutFailure, ReadReply, ReapReply, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore,
-    StoreReply, Summarize, Summary, TransferClient, UnreachableNode, Vote, VoteRequest,
+    AskRequest, Compare, Compared, ConditionalClient, ForwardedPut, Give, Giving, Ordered, PromiseReply,
+    PromiseRequest, Push, Pushed, PutFailure, ReadReply, ReapOrder, ReapReply, ReapingClient, RemoveRequest,
+    ReplicaClient, ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary, TransferClient, UnreachableNode, Vote,
+    VoteRequest,
 };
 use ombak_kv::{ClassId, Kv, LocalReplica, Peers, PutReply};
 use ombak_ring::RingVersion;
@@ -534,5 +535,9 @@ impl ReapingClient for Remote {
 
     fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
         self.repeatable(request, |to, request| to.remove(request))
+    }
+
+    fn order(&self, order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>> {
+        self.repeatable(order, |to, order| to.order(order))
     }
 }

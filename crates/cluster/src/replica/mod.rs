@@ -1,5 +1,5 @@
-//! The replicas of other nodes over the transport: [`RemoteReplica`] asks, and six services answer,
-//! which share a [`ReplicaService`].
+//! The replicas of other nodes over the transport: [`RemoteReplica`] asks, and seven services
+//! answer, which share a [`ReplicaService`].
 //!
 //! What it is: the way of the engine's questions ([`ombak_kv::replica::ReplicaClient`]) from one
 //! node to another and of the answers back.
@@ -17,6 +17,7 @@ mod counters;
 pub(crate) mod failure;
 mod promise;
 mod read;
+mod reap_orders;
 mod reaping;
 mod remote;
 mod service;
@@ -27,6 +28,7 @@ pub(crate) use coordinate::COORDINATE;
 pub(crate) use counters::ReplicaCounters;
 pub(crate) use promise::PROMISE;
 pub(crate) use read::READ;
+pub(crate) use reap_orders::REAP_ORDERS;
 pub(crate) use reaping::REAPING;
 pub use remote::RemoteReplica;
 pub(crate) use remote::{Caller, known_version};

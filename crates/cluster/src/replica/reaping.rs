@@ -1,13 +1,16 @@
 //! Rounds of reaping over the transport: [`RemoteReplica`] asks, this file's service answers.
 
+use super::reap_orders::REAP_ORDERS;
 use super::remote::RemoteReplica;
 use super::service::{ReplicaService, asker_of, refuse, ring_of};
 use crate::services::{MessageKind, NodeService, Opened, Server, Since, again};
 use crate::wire::{
-    ReapQuestion, decode_reap_answers, decode_reap_question, decode_votes, encode_reap_answers, encode_reap_question,
-    encode_votes,
+    ReapQuestion, decode_ordered, decode_reap_answers, decode_reap_question, decode_votes, encode_reap_answers,
+    encode_reap_order, encode_reap_question, encode_votes,
 };
-use ombak_kv::replica::{AskRequest, ReapReply, ReapingClient, RemoveRequest, Round, Vote, VoteRequest};
+use ombak_kv::replica::{
+    AskRequest, Ordered, ReapOrder, ReapReply, ReapingClient, RemoveRequest, Round, Vote, VoteRequest,
+};
 use ombak_peer::{Incoming, Responder};
 use ombak_runtime::BoxFuture;
 use ombak_types::Error;
@@ -40,6 +43,10 @@ impl ReapingClient for RemoteReplica {
 
     fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
         self.ask_for_round(encode_reap_question(&ReapQuestion::Remove(request)), decode_reap_answers)
+    }
+
+    fn order(&self, order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>> {
+        self.ask_primary(REAP_ORDERS.number, encode_reap_order(&order), decode_ordered)
     }
 }
 

@@ -146,9 +146,19 @@ impl RemoteReplica {
         message: Body,
         decode: fn(&Bytes) -> Result<T, Malformed>,
     ) -> BoxFuture<'static, Result<T, Error>> {
+        self.ask_primary(REAPING.number, message, decode)
+    }
+
+    /// Asks a question of a service about reaping, which a node answers soon or not at all.
+    pub(super) fn ask_primary<T: Send + 'static>(
+        &self,
+        service: u16,
+        message: Body,
+        decode: fn(&Bytes) -> Result<T, Malformed>,
+    ) -> BoxFuture<'static, Result<T, Error>> {
         let deadline = self.caller.runtime.now() + ROUND_ANSWER_MAX;
         let stamped = (known_version(&self.caller.kv), message);
-        self.ask(REAPING.number, stamped, Some(deadline), decode, ERRORS)
+        self.ask(service, stamped, Some(deadline), decode, ERRORS)
     }
 }
 

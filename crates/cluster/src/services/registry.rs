@@ -28,6 +28,7 @@ const SERVICES: &[NodeService] = &[
     jobs::PARTS,
     waking::HOLDINGS,
     exchange::EXCHANGES,
+    replica::REAP_ORDERS,
 ];
 
 const _: () = check::<{ SERVICES.len() }>(SERVICES, FEATURES);
@@ -148,6 +149,7 @@ mod tests {
             (12, "mapreduce.1"),
             (13, "holdings.1"),
             (14, "exchange.1"),
+            (15, "reap-orders.1"),
         ];
         assert_eq!(known, expected);
     }

@@ -32,6 +32,7 @@ mod promise;
 mod put_reply;
 mod put_request;
 mod reader;
+mod reap_order;
 mod reaping;
 mod replica_read;
 mod replica_store;
@@ -52,6 +53,7 @@ pub use promise::{
 pub use put_reply::{decode_put_reply, encode_put_reply};
 pub use reader::Malformed;
 pub(crate) use reader::Reader;
+pub use reap_order::{decode_ordered, decode_reap_order, encode_ordered, encode_reap_order};
 pub use reaping::{
     ReapQuestion, decode_reap_answers, decode_reap_question, decode_votes, encode_reap_answers, encode_reap_question,
     encode_votes,

@@ -48,7 +48,7 @@ pub(crate) use conditional::Expectation;
 pub(crate) use coordinators::NextCoordinator;
 pub(crate) use engine::{Engine, check_bucket, check_key};
 pub use hidden_values::LeftAndFailed;
-pub use kv::Kv;
+pub use kv::{Kv, WeakKv};
 pub use local_replica::LocalReplica;
 pub use placements::{RequestPlacement, UsedPlacement};
 pub(crate) use put_progress::PutProgress;

@@ -89,7 +89,8 @@ impl Sweep {
 struct State {
     /// Sorted by `due`, because all tombstones wait equally long.
     waiting: VecDeque<Reapable>,
-    /// Expired versions that a sweep has found. They are due.
+    /// Expired versions that a sweep has found, and tombstones of which an order says that their
+    /// time has come. They are due.
     expired: VecDeque<Reapable>,
     /// Versions whose removal failed, by the time of the next try and a unique number.
     retries: BTreeMap<(Instant, u64), Reapable>,
@@ -191,6 +192,22 @@ impl Reaper {
             }
             DeleteMode::After(delay) => self.wait(partition.number(), key, digest, delay),
         }
+    }
+
+    /// Lets a tombstone wait for its removal now, in every delete mode. Returns false if there is
+    /// no room for it.
+    pub(crate) fn reap_now(&self, partition: u32, key: &[u8], digest: u64) -> bool {
+        if !self.is_alone() {
+            return self.due.offer(partition, key, digest);
+        }
+        let now = self.runtime.now();
+        let mut state = self.state.lock();
+        let has_room = state.queued() < WAITING_MAX;
+        if has_room {
+            // The tombstones that wait are sorted by their time, and this one's has come.
+            state.expired.push_back(Reapable { due: now, partition, key: key.into(), digest, failures: 0 });
+        }
+        has_room
     }
 
     /// Schedules the replacement of values that a tombstone hides. It waits in no delete mode: it

@@ -11,10 +11,12 @@
 //! Invariants:
 //! * Tombstones are objects like others, unless the fold asks for living ones.
 //! * A walk reads heads and no values.
-//! * A result holds at most [`FOUND_MAX`] keys or buckets.
+//! * A result holds at most [`FOUND_MAX`] keys or buckets. A [`KeyConsumer`] gets any number of
+//!   keys.
 
 mod entry;
 mod gathered;
+mod key_consumer;
 mod range;
 mod result;
 mod stats;
@@ -22,6 +24,7 @@ mod walk;
 mod wants;
 
 pub use entry::GatheredEntry;
+pub use key_consumer::KeyConsumer;
 pub use range::{FoldOf, FoldRange, SegmentFilter};
 pub(crate) use result::FOUND_MAX;
 pub use result::FoldResult;

@@ -70,6 +70,12 @@ impl FoldResult {
         Ok(())
     }
 
+    /// Takes the keys that have come so far. They do not count against the limit any more.
+    pub(crate) fn take_keys(&mut self) -> Vec<FoundKey> {
+        self.bytes = 0;
+        std::mem::take(&mut self.keys)
+    }
+
     /// Puts the keys in the order in which Riak has them: those of typed buckets come first.
     pub(crate) fn finish(&mut self) {
         let place = |found: &FoundKey| (found.bucket.is_default_type(), found.bucket.clone(), found.key.clone());

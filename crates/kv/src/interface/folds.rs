@@ -1,8 +1,8 @@
 //! Folds of the engine.
 
-use crate::coverage::{Planner, fold};
+use crate::coverage::{Planner, fold, fold_keys};
 use crate::engine::{Kv, check_bucket};
-use crate::folds::{FoldOf, FoldRange, FoldResult, FoldWants};
+use crate::folds::{FoldOf, FoldRange, FoldResult, FoldWants, KeyConsumer};
 use crate::requests::MemoryReservation;
 use ombak_types::Error;
 use std::sync::Arc;
@@ -33,6 +33,29 @@ impl Kv {
         let deadline = self.now().checked_add(FOLD_TIME_MAX);
         let planner = Planner::new(self.engine.clone(), deadline)?;
         fold(planner, (Arc::new(range), wants), &classes, room).await
+    }
+
+    /// Finds keys over all nodes, and gives them to a consumer as home partitions are done. So
+    /// there may be more keys than a result can hold, but not of one home partition. Returns the
+    /// number of keys.
+    ///
+    /// If it fails, the consumer may have got some of the keys. The errors are those of
+    /// [`Self::fold`].
+    pub async fn fold_keys(
+        &self,
+        range: FoldRange,
+        wants: FoldWants,
+        room: &mut dyn MemoryReservation,
+        consumer: &mut dyn KeyConsumer,
+    ) -> Result<u64, Error> {
+        let classes = self.classes_of(&range.of)?;
+        self.engine.check_open()?;
+        if classes.is_empty() || self.has_empty_folds() {
+            return Ok(0);
+        }
+        let deadline = self.now().checked_add(FOLD_TIME_MAX);
+        let planner = Planner::new(self.engine.clone(), deadline)?;
+        fold_keys(planner, (Arc::new(range), wants), &classes, room, consumer).await
     }
 
     /// Whether folds find nothing because the configuration says so.

@@ -4,12 +4,13 @@
 //! coordinates puts. Copies are compared, taken and reaped by the [`RepairAnswers`] that the engine
 //! was given. Until it was, such a question is refused, and the other node asks again.
 
+use super::reap_orders;
 use crate::coverage::LocalAnswer;
 use crate::engine::{Engine, Kv, LocalReplica, RepairAnswers};
 use crate::replica::{
-    AskRequest, Compare, Compared, CoverageClient, CoverageRequest, CoverageStream, ForwardedPut, Give, Giving, Push,
-    Pushed, PutFailure, ReadReply, ReapReply, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore,
-    StoreReply, Summarize, Summary, TransferClient, Vote, VoteRequest,
+    AskRequest, Compare, Compared, CoverageClient, CoverageRequest, CoverageStream, ForwardedPut, Give, Giving,
+    Ordered, Push, Pushed, PutFailure, ReadReply, ReapOrder, ReapReply, ReapingClient, RemoveRequest, ReplicaClient,
+    ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary, TransferClient, Vote, VoteRequest,
 };
 use crate::requests::PutReply;
 use ombak_runtime::{Asker, BoxFuture, Waited};
@@ -53,6 +54,15 @@ impl LocalReplica {
         request: RemoveRequest,
     ) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
         self.on_disk_thread(asker, move |engine, answers| answers.remove(engine, &request))
+    }
+
+    /// [`ReapingClient::order`] for another node, which may give up.
+    pub fn order_for(&self, asker: Asker, order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>> {
+        let engine = self.engine.clone();
+        Box::pin(async move {
+            let pool = engine.disk_pool.clone();
+            pool.run_for(asker, move |_| reap_orders::take(&engine, &order)).await?
+        })
     }
 
     /// Answers a question of a round on a thread that waits for the disk.
@@ -110,6 +120,10 @@ impl ReapingClient for LocalReplica {
 
     fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
         self.remove_for(Asker::default(), request)
+    }
+
+    fn order(&self, order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>> {
+        self.order_for(Asker::default(), order)
     }
 }
 

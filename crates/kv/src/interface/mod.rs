@@ -17,6 +17,7 @@ mod node_view;
 mod partitions;
 mod put_in_cluster;
 mod queries;
+mod reap_orders;
 mod scrub;
 mod shares;
 mod slow;

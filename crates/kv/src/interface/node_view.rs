@@ -2,6 +2,7 @@
 //! identity, its stores and its health.
 
 use crate::buckets::BucketRegistry;
+use crate::config::DeleteMode;
 use crate::engine::{Kv, LocalReplica, NoPart, ReplicaMemoryStatus, check_bucket, check_key};
 use crate::replica::NodeCounter;
 use crate::requests::PreflistItem;
@@ -118,6 +119,11 @@ impl Kv {
     /// The directory of the node's files.
     pub fn data_dir(&self) -> &Path {
         &self.engine.config.data_dir
+    }
+
+    /// When tombstones may be removed.
+    pub fn delete_mode(&self) -> DeleteMode {
+        self.engine.config.delete_mode
     }
 
     /// The file system of the node's files.

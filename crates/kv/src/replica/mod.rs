@@ -15,6 +15,7 @@ mod coverage;
 mod peers;
 mod piece;
 mod question;
+mod reap_order;
 mod reaping;
 mod request_replicas;
 mod target;
@@ -35,6 +36,7 @@ pub use piece::CoveragePiece;
 pub(crate) use piece::PieceContent;
 pub use question::CoverageQuestion;
 pub(crate) use question::QuestionContent;
+pub use reap_order::{Ordered, ReapOrder};
 pub use reaping::{
     AskRequest, REAP_BYTES_MAX, REAP_KEYS_MAX, ReapReply, Reapable, ReapingClient, RemoveRequest, Round,
     TOLD_NODES_MAX, Vote, VoteRequest,

@@ -2,6 +2,7 @@
 
 use super::counters::NodeCounter;
 use super::peers::UnreachableNode;
+use super::reap_order::{Ordered, ReapOrder};
 use super::told::ToldSeq;
 use bytes::Bytes;
 use ombak_ring::RingVersion;
@@ -114,6 +115,10 @@ pub trait ReapingClient: Send + Sync {
 
     /// Orders a primary to remove versions. Answers whether it has removed each.
     fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>>;
+
+    /// Orders a primary to let tombstones wait for a round now. Answers for each, in the order of
+    /// the tombstones.
+    fn order(&self, order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>>;
 }
 
 impl ReapingClient for UnreachableNode {
@@ -126,6 +131,10 @@ impl ReapingClient for UnreachableNode {
     }
 
     fn remove(&self, _request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
+        Box::pin(ready(Err(self.error())))
+    }
+
+    fn order(&self, _order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>> {
         Box::pin(ready(Err(self.error())))
     }
 }

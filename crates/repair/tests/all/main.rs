@@ -13,6 +13,7 @@ mod index_repair;
 mod media_errors;
 mod other_ways;
 mod placements;
+mod reap_orders;
 mod replicas;
 mod restored;
 mod ring_change_marks;

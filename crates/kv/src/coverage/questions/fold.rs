@@ -27,7 +27,7 @@ use crate::coverage::planner::Planner;
 use crate::coverage::question_kind::{PieceKind, Question, QuestionKind};
 use crate::folds::{
     FOUND_MAX, FoldOf, FoldRange, FoldResult, FoldStats, FoldWalk, FoldWants, Found, FoundKey, GatheredEntry,
-    SegmentFilter,
+    KeyConsumer, SegmentFilter,
 };
 use crate::replica::{
     BadContent, ContentReader, ContentWriter, CoverageHome, CoverageItem, CoveragePiece, CoverageQuestion,
@@ -375,17 +375,70 @@ pub(crate) async fn fold(
     classes: &[u32],
     room: &mut dyn MemoryReservation,
 ) -> Result<FoldResult, Error> {
-    let result = Arc::new(Mutex::new(FoldMerge::new(FoldResult::empty(&wants))));
-    let merge = Box::new(SharedMerge(result.clone()));
-    let mut run = HomesRun::new(planner, CoverageQuestion::fold(range, wants), classes, merge)?;
+    let mut run = FoldRun::new(planner, (range, wants), classes)?;
     let mut received_bytes = 0;
-    while let Some(bytes) = run.next_batch().await? {
+    while let Some(bytes) = run.homes.next_batch().await? {
         received_bytes += bytes;
         room.reserve(received_bytes).await?;
     }
-    drop(run);
-    let merge = Arc::into_inner(result).ok_or_else(|| StoreFailure::internal("a fold goes on after its end"))?;
-    merge.into_inner().finish()
+    run.finish()
+}
+
+/// Folds over all nodes for keys, and gives them to a consumer, home partition by home partition.
+/// Returns their number. What waits for the end of its home partition is reserved.
+pub(crate) async fn fold_keys(
+    planner: Planner,
+    (range, wants): (Arc<FoldRange>, FoldWants),
+    classes: &[u32],
+    room: &mut dyn MemoryReservation,
+    consumer: &mut dyn KeyConsumer,
+) -> Result<u64, Error> {
+    let mut run = FoldRun::new(planner, (range, wants), classes)?;
+    let (mut keys, mut reserved_bytes) = (0, 0);
+    while let Some(_bytes) = run.homes.next_batch().await? {
+        let (found, waiting_bytes) = run.take_keys()?;
+        // A reservation is never given back before the end.
+        reserved_bytes = waiting_bytes.max(reserved_bytes);
+        room.reserve(reserved_bytes).await?;
+        keys += found.len() as u64;
+        consumer.take(found).await?;
+    }
+    let last = run.finish()?.keys;
+    keys += last.len() as u64;
+    consumer.take(last).await?;
+    Ok(keys)
+}
+
+/// A fold that is under way.
+struct FoldRun {
+    homes: HomesRun<GatheredPiece, u64>,
+    merge: Arc<Mutex<FoldMerge>>,
+}
+
+impl FoldRun {
+    fn new(planner: Planner, (range, wants): (Arc<FoldRange>, FoldWants), classes: &[u32]) -> Result<Self, Error> {
+        let merge = Arc::new(Mutex::new(FoldMerge::new(FoldResult::empty(&wants))));
+        let shared = Box::new(SharedMerge(merge.clone()));
+        let homes = HomesRun::new(planner, CoverageQuestion::fold(range, wants), classes, shared)?;
+        Ok(Self { homes, merge })
+    }
+
+    /// Takes the keys of the home partitions that are done. Returns also how many bytes came and
+    /// are not taken.
+    fn take_keys(&self) -> Result<(Vec<FoundKey>, u64), Error> {
+        let mut merge = self.merge.lock();
+        let found = match &mut merge.result {
+            Ok(result) => result.take_keys(),
+            Err(error) => return Err(error.clone()),
+        };
+        Ok((found, merge.waiting_bytes))
+    }
+
+    fn finish(self) -> Result<FoldResult, Error> {
+        drop(self.homes);
+        let merge = Arc::into_inner(self.merge);
+        merge.ok_or_else(|| StoreFailure::internal("a fold goes on after its end"))?.into_inner().finish()
+    }
 }
 
 /// The merging part, which the fold takes back at its end.
@@ -395,18 +448,20 @@ struct SharedMerge(Arc<Mutex<FoldMerge>>);
 struct FoldMerge {
     result: Result<FoldResult, Error>,
     under_way: BTreeMap<u32, Vec<GatheredEntry>>,
-    /// How many keys and buckets that is.
+    /// How many keys and buckets the others have sent, and about how many bytes.
     waiting: usize,
+    waiting_bytes: u64,
 }
 
 impl FoldMerge {
     const fn new(result: FoldResult) -> Self {
-        Self { result: Ok(result), under_way: BTreeMap::new(), waiting: 0 }
+        Self { result: Ok(result), under_way: BTreeMap::new(), waiting: 0, waiting_bytes: 0 }
     }
 
     fn forget(&mut self, home: u32) -> Vec<GatheredEntry> {
         let entries = self.under_way.remove(&home).unwrap_or_default();
         self.waiting -= found_in(&entries);
+        self.waiting_bytes -= bytes_of(&entries);
         entries
     }
 
@@ -420,6 +475,11 @@ impl FoldMerge {
 /// How many keys and buckets are among these. A tree and statistics have a size of their own.
 fn found_in(entries: &[GatheredEntry]) -> usize {
     entries.iter().filter(|entry| matches!(entry, GatheredEntry::Key(_) | GatheredEntry::Bucket(_))).count()
+}
+
+/// About how many bytes these take.
+fn bytes_of(entries: &[GatheredEntry]) -> u64 {
+    entries.iter().map(|entry| entry.bytes() as u64).sum()
 }
 
 impl HomesMerge for SharedMerge {
@@ -440,9 +500,10 @@ impl HomesMerge for SharedMerge {
         if merge.waiting > FOUND_MAX {
             return Err(Error::TooManyFound(FOUND_MAX));
         }
-        let bytes: usize = entries.iter().map(GatheredEntry::bytes).sum();
+        let bytes = bytes_of(&entries);
+        merge.waiting_bytes += bytes;
         merge.under_way.entry(home).or_default().extend(entries);
-        Ok(Some(bytes as u64))
+        Ok(Some(bytes))
     }
 
     fn home_done(&mut self, home: u32) {

@@ -12,7 +12,7 @@ mod keys;
 mod names;
 
 pub(crate) use buckets::list_buckets;
-pub(crate) use fold::fold;
+pub(crate) use fold::{fold, fold_keys};
 pub(crate) use keys::list_keys;
 pub(super) use names::Names;
 

@@ -6,9 +6,9 @@ use crate::support::random::Random;
 use crate::wires::{Wires, set};
 use ombak_kv::replica::{
     AskRequest, Compare, Compared, ConditionalClient, CoverageClient, CoverageRequest, CoverageStream, ForwardedPut,
-    Give, Giving, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, ReadReply, ReapReply, ReapingClient,
-    RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary, TransferClient,
-    UnreachableNode, Vote, VoteRequest,
+    Give, Giving, Ordered, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, ReadReply, ReapOrder, ReapReply,
+    ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary,
+    TransferClient, UnreachableNode, Vote, VoteRequest,
 };
 use ombak_kv::{LocalReplica, Peers, PutReply};
 use ombak_runtime::BoxFuture;
@@ -240,6 +240,10 @@ impl ReapingClient for Remote {
         }
         drop(links);
         ask!(self, node => node.remove(request))
+    }
+
+    fn order(&self, order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>> {
+        ask!(self, node => node.order(order))
     }
 }
 

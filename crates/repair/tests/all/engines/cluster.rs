@@ -5,9 +5,9 @@ use super::wires::Wires;
 use bytes::Bytes;
 use ombak_kv::replica::{
     AskRequest, Compare, Compared, ConditionalClient, CoverageClient, CoverageRequest, CoverageStream, ForwardedPut,
-    Give, Giving, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, ReadReply, ReapReply, ReapingClient,
-    RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoreMode, StoreReply, Summarize, Summary,
-    TransferClient, UnreachableNode, Vote, VoteRequest, checksum_of,
+    Give, Giving, Ordered, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, ReadReply, ReapOrder, ReapReply,
+    ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoreMode, StoreReply,
+    Summarize, Summary, TransferClient, UnreachableNode, Vote, VoteRequest, checksum_of,
 };
 use ombak_kv::{
     ClassId, DeleteMode, DeleteRequest, FillReason, GetOptions, GetReply, GetRequest, Kv, KvConfig, LocalReplica,
@@ -165,6 +165,10 @@ impl ReapingClient for Remote {
 
     fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
         self.reached::<dyn ReapingClient>(|local| Arc::new(local), |node| Arc::new(node)).remove(request)
+    }
+
+    fn order(&self, order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>> {
+        self.reached::<dyn ReapingClient>(|local| Arc::new(local), |node| Arc::new(node)).order(order)
     }
 }
 

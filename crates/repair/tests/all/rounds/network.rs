@@ -2,9 +2,9 @@
 
 use super::one_thread::Random;
 use ombak_kv::replica::{
-    AskRequest, Compare, Compared, ConditionalClient, ForwardedPut, Give, Giving, PromiseReply, PromiseRequest, Push,
-    Pushed, PutFailure, ReadReply, ReapReply, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore,
-    StoreReply, Summarize, Summary, TransferClient, Vote, VoteRequest,
+    AskRequest, Compare, Compared, ConditionalClient, ForwardedPut, Give, Giving, Ordered, PromiseReply,
+    PromiseRequest, Push, Pushed, PutFailure, ReadReply, ReapOrder, ReapReply, ReapingClient, RemoveRequest,
+    ReplicaClient, ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary, TransferClient, Vote, VoteRequest,
 };
 use ombak_kv::{LocalReplica, Peers, PutReply};
 use ombak_runtime::BoxFuture;
@@ -194,6 +194,10 @@ impl ReapingClient for Remote {
 
     fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
         self.flat(2, move |to| to.remove(request.clone()))
+    }
+
+    fn order(&self, order: ReapOrder) -> BoxFuture<'static, Result<Vec<Ordered>, Error>> {
+        self.flat(1, move |to| to.order(order.clone()))
     }
 }
 

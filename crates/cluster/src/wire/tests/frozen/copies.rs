@@ -3,8 +3,8 @@
 use super::*;
 use ombak_kv::ClassId;
 use ombak_kv::replica::{
-    AskRequest, Compare, Compared, Give, GivePass, Giving, Held, HeldVersion, Push, Pushed, RangeSum, ReapReply,
-    Reapable, RemoveRequest, Round, StoredVersion, Summarize, Summary, Vote, VoteRequest,
+    AskRequest, Compare, Compared, Give, GivePass, Giving, Held, HeldVersion, Ordered, Push, Pushed, RangeSum,
+    ReapOrder, ReapReply, Reapable, RemoveRequest, Round, StoredVersion, Summarize, Summary, Vote, VoteRequest,
 };
 use ombak_ring::RingVersion;
 use ombak_types::NodeId;
@@ -86,4 +86,12 @@ fn check_reaping(frozen: &mut FrozenMessages) {
 pub(super) fn check_all(frozen: &mut FrozenMessages) {
     check_transfers(frozen);
     check_reaping(frozen);
+}
+
+pub(super) fn check_version_2(frozen: &mut FrozenMessages) {
+    let tombstones = vec![("a key".into(), a_clock()), ("b".into(), VectorClock::new())];
+    let order = ReapOrder { partition: 300, n_val: 3, ring: NO_RING, tombstones };
+    check(frozen, "reap_order", &order, encode_reap_order, decode_reap_order);
+    let ordered = vec![Ordered::Gone, Ordered::Waits, Ordered::Changed];
+    check(frozen, "ordered", &ordered, |answers: &Vec<Ordered>| encode_ordered(answers), decode_ordered);
 }

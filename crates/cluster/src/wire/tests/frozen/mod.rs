@@ -69,6 +69,7 @@ fn messages_have_the_bytes_of_version_1() {
 fn messages_that_version_2_has_added_have_its_bytes() {
     let mut frozen = open(2);
     requests::check_version_2(&mut frozen);
+    copies::check_version_2(&mut frozen);
     errors::check_version_2(&mut frozen);
     folds::check_version_2(&mut frozen);
     jobs::check_version_2(&mut frozen);
