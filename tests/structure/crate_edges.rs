@@ -77,6 +77,10 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "ombak-key-queues",
+        &["ombak-types", "ombak-stats", "ombak-runtime", "ombak-storage", "ombak-node-files", "ombak-kv"],
+    ),
+    (
         "ombak-cluster",
         &[
             "ombak-fixtures",
@@ -139,6 +143,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-repair",
             "ombak-mapreduce",
             "ombak-jobs",
+            "ombak-key-queues",
             "ombak-datatypes",
             "ombak-backup",
         ],
@@ -161,6 +166,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-functions",
             "ombak-hooks",
             "ombak-jobs",
+            "ombak-key-queues",
             "ombak-datatypes",
             "ombak-cluster",
             "ombak-backup",

@@ -1,0 +1,253 @@
+//! The jobs of a node, in memory.
+
+use crate::error::QueueError;
+use crate::job::{JobEnd, JobId, JobKind, JobStatus};
+use crate::saved::SavedJob;
+use bytes::Bytes;
+use ombak_types::Bucket;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How many jobs may wait. Each takes about a kilobyte.
+pub(crate) const JOBS_MAX: usize = 1_000;
+/// How many jobs that have ended are remembered.
+const ENDED_MAX: usize = 50;
+
+/// The wait after an attempt in which nothing was done. It doubles up to the second constant.
+pub(crate) const WAIT_MIN: Duration = Duration::from_millis(200);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// From this wait on, a job rests.
+const REST_MIN: Duration = Duration::from_secs(1);
+
+/// A job, with what is not saved of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) saved: SavedJob,
+    /// What is done of the page that a worker has in its hands.
+    pub(crate) page_done: u64,
+    pub(crate) page_changed: u64,
+    /// How many keys a drop had done when its last job began.
+    pub(crate) done_at_fill: Option<u64>,
+    /// The last failure, until something succeeds.
+    pub(crate) waits_for: Option<String>,
+    /// How many attempts in a row have done nothing.
+    pub(crate) idle: u32,
+    /// Until when others have their turn, because it does not get on.
+    pub(crate) rests_until: Option<Instant>,
+}
+
+/// All jobs. It is a state machine without files.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Whether the jobs of an earlier run were read.
+    is_open: bool,
+    jobs: BTreeMap<JobId, Job>,
+    last_id: JobId,
+    /// Folds that are finding keys, with the keys so far.
+    filling: BTreeMap<JobId, (JobKind, u64)>,
+    /// Folds that were broken off, whose files are to be removed.
+    broken_off: Vec<JobId>,
+}
+
+impl State {
+    pub(crate) fn new(saved: Vec<SavedJob>, last_id: JobId) -> Self {
+        let jobs = saved.into_iter().map(|saved| (saved.id, Job::new(saved))).collect();
+        Self { is_open: true, jobs, last_id, ..Self::default() }
+    }
+
+    /// A number for a new job.
+    pub(crate) fn new_id(&mut self) -> Result<JobId, QueueError> {
+        if !self.is_open {
+            return Err(QueueError::NotOpen);
+        }
+        let waiting = self.jobs.values().filter(|job| job.saved.ended.is_none()).count();
+        if waiting + self.filling.len() >= JOBS_MAX {
+            return Err(QueueError::TooManyJobs { max: JOBS_MAX });
+        }
+        self.last_id += 1;
+        Ok(self.last_id)
+    }
+
+    pub(crate) fn begin_to_fill(&mut self, id: JobId, kind: JobKind) {
+        self.filling.insert(id, (kind, 0));
+    }
+
+    /// Counts keys that a fold has found, unless more keys would wait than `keys_max`. Then it
+    /// returns how many more there is room for.
+    pub(crate) fn found(&mut self, id: JobId, kind: JobKind, keys: u64, keys_max: u64) -> Result<(), u64> {
+        let room = keys_max.saturating_sub(self.waiting_keys(kind));
+        if keys > room {
+            return Err(room + self.filling.get(&id).map_or(0, |(_, found)| *found));
+        }
+        if let Some((_, found)) = self.filling.get_mut(&id) {
+            *found += keys;
+        }
+        Ok(())
+    }
+
+    /// A fold has ended without a job.
+    pub(crate) fn break_off(&mut self, id: JobId) {
+        if self.filling.remove(&id).is_some() {
+            self.broken_off.push(id);
+        }
+    }
+
+    pub(crate) fn take_broken_off(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.broken_off)
+    }
+
+    /// Adds a job. Returns the jobs that are forgotten for it.
+    pub(crate) fn add(&mut self, saved: SavedJob) -> Vec<JobId> {
+        self.filling.remove(&saved.id);
+        self.jobs.insert(saved.id, Job::new(saved));
+        let ended = |job: &&Job| job.saved.ended.is_some();
+        let mut forgotten: Vec<JobId> = self.jobs.values().filter(ended).map(|job| job.saved.id).collect();
+        forgotten.truncate(forgotten.len().saturating_sub(ENDED_MAX));
+        forgotten.iter().for_each(|id| drop(self.jobs.remove(id)));
+        forgotten
+    }
+
+    pub(crate) fn job(&self, id: JobId) -> Option<&Job> {
+        self.jobs.get(&id)
+    }
+
+    pub(crate) fn job_mut(&mut self, id: JobId) -> Option<&mut Job> {
+        self.jobs.get_mut(&id)
+    }
+
+    /// The job that an operator names.
+    pub(crate) fn named(&mut self, id: JobId) -> Result<&mut Job, QueueError> {
+        let job = self.jobs.get_mut(&id).filter(|job| job.saved.ended.is_none());
+        let job = job.ok_or(QueueError::NoSuchJob(id))?;
+        match job.saved.part_of {
+            Some(drop) => Err(QueueError::PartOfDrop(id, drop)),
+            None => Ok(job),
+        }
+    }
+
+    /// The job whose turn it is.
+    pub(crate) fn next(&self, kind: JobKind, now: Instant) -> Option<&Job> {
+        let is_ready = |job: &Job| job.rests_until.is_none_or(|until| until <= now) && !self.is_paused(job);
+        self.jobs.values().find(|job| job.saved.kind == kind && job.saved.ended.is_none() && is_ready(job))
+    }
+
+    /// The drop of a bucket that has not ended.
+    pub(crate) fn drop_of(&self, names: &(String, String)) -> Option<JobId> {
+        let is_of = |job: &&Job| {
+            let saved = &job.saved;
+            let is_drop = saved.kind == JobKind::Drop && saved.ended.is_none();
+            is_drop && saved.bucket_type == names.0 && saved.bucket == names.1
+        };
+        self.jobs.values().find(is_of).map(|job| job.saved.id)
+    }
+
+    /// The job of a drop that has not ended.
+    pub(crate) fn part_of(&self, drop: JobId) -> Option<JobId> {
+        let is_part = |job: &&Job| job.saved.part_of == Some(drop) && job.saved.ended.is_none();
+        self.jobs.values().find(is_part).map(|job| job.saved.id)
+    }
+
+    fn is_paused(&self, job: &Job) -> bool {
+        let of_drop = job.saved.part_of.and_then(|drop| self.jobs.get(&drop));
+        job.saved.is_paused || of_drop.is_some_and(|drop| drop.saved.is_paused)
+    }
+
+    /// How many keys of a kind are not done.
+    pub(crate) fn waiting_keys(&self, kind: JobKind) -> u64 {
+        let jobs = self.jobs.values().filter(|job| job.saved.kind == kind && job.saved.ended.is_none());
+        let found = self.filling.values().filter(|(of, _)| *of == kind).map(|(_, found)| *found);
+        jobs.map(Job::waiting_keys).chain(found).sum()
+    }
+
+    /// All jobs, in the order of their numbers. The keys of a drop are those of its jobs.
+    pub(crate) fn statuses(&self) -> Vec<JobStatus> {
+        self.jobs.values().map(|job| self.status(job)).collect()
+    }
+
+    fn status(&self, job: &Job) -> JobStatus {
+        let saved = &job.saved;
+        let part = self.jobs.values().find(|part| part.saved.part_of == Some(saved.id) && part.saved.ended.is_none());
+        let of_part = part.map(|part| (part.saved.keys, part.done(), part.changed(), part.waits_for.clone()));
+        let (keys, done, changed, waits_for) = of_part.unwrap_or_default();
+        JobStatus {
+            id: saved.id,
+            kind: saved.kind,
+            bucket: Bucket { bucket_type: from_hex(&saved.bucket_type), name: from_hex(&saved.bucket) },
+            began_secs: saved.began_secs,
+            keys: saved.keys + keys,
+            done: job.done() + done,
+            changed: job.changed() + changed,
+            is_paused: self.is_paused(job),
+            waits_for: job.waits_for.clone().or(waits_for),
+            part_of: saved.part_of,
+            ended: saved.ended.clone(),
+        }
+    }
+
+    /// Ends a job. A drop gets the counts of its part.
+    pub(crate) fn end(&mut self, id: JobId, end: JobEnd, now_secs: u64) {
+        let Some(job) = self.jobs.get_mut(&id).filter(|job| job.saved.ended.is_none()) else { return };
+        job.take_page();
+        job.waits_for = None;
+        job.saved.ended = Some((end, now_secs));
+        let (keys, done, changed) = (job.saved.keys, job.saved.done, job.saved.changed);
+        if let Some(drop) = job.saved.part_of.and_then(|drop| self.jobs.get_mut(&drop)) {
+            drop.saved.keys += keys;
+            drop.saved.done += done;
+            drop.saved.changed += changed;
+        }
+    }
+}
+
+impl Job {
+    const fn new(saved: SavedJob) -> Self {
+        Self { saved, page_done: 0, page_changed: 0, done_at_fill: None, waits_for: None, idle: 0, rests_until: None }
+    }
+
+    fn done(&self) -> u64 {
+        self.saved.done + self.page_done
+    }
+
+    fn changed(&self) -> u64 {
+        self.saved.changed + self.page_changed
+    }
+
+    fn waiting_keys(&self) -> u64 {
+        self.saved.keys.saturating_sub(self.done() + self.changed())
+    }
+
+    /// Nothing was done: the job waits, and longer each time. Returns how long its worker waits for
+    /// it. From some length on, other jobs have their turn meanwhile.
+    pub(crate) fn wait_longer(&mut self, now: Instant) -> Duration {
+        let wait = (WAIT_MIN * (1 << self.idle.min(16))).min(WAIT_MAX);
+        self.idle += 1;
+        if wait < REST_MIN {
+            return wait;
+        }
+        self.rests_until = Some(now + wait);
+        WAIT_MIN
+    }
+
+    /// Counts the page for good: it is not worked on again.
+    pub(crate) fn take_page(&mut self) {
+        self.saved.done += std::mem::take(&mut self.page_done);
+        self.saved.changed += std::mem::take(&mut self.page_changed);
+    }
+}
+
+/// The names of a bucket, as they are saved.
+pub(crate) fn names_of(bucket: &Bucket) -> (String, String) {
+    let to_hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    (to_hex(&bucket.bucket_type), to_hex(&bucket.name))
+}
+
+/// The bytes of a saved name. A record with another text has no checksum that matches.
+fn from_hex(text: &str) -> Bytes {
+    let digits = text.as_bytes().chunks(2);
+    digits.filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+/// The bucket of a job.
+pub(crate) fn bucket_of(saved: &SavedJob) -> Bucket {
+    Bucket { bucket_type: from_hex(&saved.bucket_type), name: from_hex(&saved.bucket) }
+}
