@@ -1,10 +1,12 @@
 //! Anti-entropy folds of Riak, as both interfaces ask for them (docs/riak/semantics.md §8.3).
 //!
-//! What it is: the conditions that a definition must meet, the permission, and the way to the
-//! engine. Each interface reads its own form of a definition and writes its own answer.
+//! What it is: the conditions that a definition must meet, the permissions, and the way to the
+//! engine and to the queues of keys. Each interface reads its own form of a definition and writes
+//! its own answer.
 
 use crate::access::Permission;
 use bytes::Bytes;
+use ombak_key_queues::{JobKind, KeyQueues, QueueError};
 use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, SegmentFilter};
 use ombak_kv::{Kv, MemoryReservation};
 use ombak_tictac::{ClockHash, TreeSize};
@@ -13,6 +15,11 @@ use std::collections::BTreeSet;
 
 /// The permission of folds that only read. Riak asks for none.
 pub(crate) const READ: Permission = Permission::named("riak_kv.aae_fold");
+
+/// The permissions of folds that change objects, also if they only count them.
+pub(crate) const ERASE: Permission = Permission::named("riak_kv.aae_erase");
+pub(crate) const REAP: Permission = Permission::named("riak_kv.aae_reap");
+pub(crate) const REPAIR: Permission = Permission::named("riak_kv.aae_repair");
 
 /// What Riak says of a definition that has the right form and cannot be.
 pub(crate) const INVALID_DEFINITION: &str = "\"Invalid AAE fold definition\"";
@@ -65,9 +72,22 @@ pub(crate) fn typed_first(buckets: &BTreeSet<Bucket>) -> impl Iterator<Item = &B
     typed.chain(buckets.iter().filter(|bucket| bucket.is_default_type()))
 }
 
-/// How many objects another fold would change or send.
+/// How many objects a fold would change or send.
 pub(crate) fn dispatched(result: &FoldResult) -> u64 {
     result.stats.objects.max(result.keys.len() as u64)
+}
+
+/// Lets a fold find keys that are erased, reaped or repaired later. Returns their number.
+pub(crate) async fn dispatch(
+    queues: &KeyQueues,
+    kind: JobKind,
+    range: FoldRange,
+    room: &mut dyn MemoryReservation,
+) -> Result<u64, QueueError> {
+    if range.is_of_nameless_bucket() {
+        return Ok(0);
+    }
+    queues.fill(kind, range, room).await
 }
 
 /// Runs a fold. A bucket without a name has no objects.

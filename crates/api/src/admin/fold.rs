@@ -12,7 +12,7 @@ use ombak_kv::MemoryReservation;
 use ombak_kv::folds::{FoldRange, FoldResult, FoldStats, FoldWants, Found, FoundKey};
 use ombak_types::{Bucket, Error};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const FOLD: Permission = Permission::named("ombak_admin.fold");
 
@@ -21,7 +21,7 @@ pub(super) const PATHS: &[AdminPath] =
     &[AdminPath::post(&[Word(b"fold")], FOLD, |call| Box::pin(fold(call.ctx, call.body)))];
 
 /// The memory of an operator's fold, which the limit of what a fold finds bounds.
-struct Uncounted;
+pub(super) struct Uncounted;
 
 impl MemoryReservation for Uncounted {
     fn reserve(&mut self, _bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
@@ -40,16 +40,21 @@ enum Gathered {
     Buckets,
 }
 
-/// The body of a request.
+/// What a body says of the fold.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
     fold: Gathered,
-    bucket_type: Option<Name>,
-    /// Missing if buckets are gathered.
-    bucket: Option<Name>,
     /// Keys with more siblings or bytes than this are found.
     above: Option<u64>,
+}
+
+/// What a body says of the objects.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Selected {
+    bucket_type: Option<Name>,
+    bucket: Option<Name>,
     first_key: Option<Name>,
     last_key: Option<Name>,
     /// Unix seconds of the latest write.
@@ -72,41 +77,45 @@ fn malformed(why: impl std::fmt::Display) -> AdminError {
 
 /// What a body asks for.
 fn definition(ctx: &AdminContext, body: &[u8]) -> Result<(FoldRange, FoldWants), AdminError> {
-    let wanted: Wanted = serde_json::from_slice(body).map_err(malformed)?;
-    let bytes = |name: Option<Name>| bytes_of(name).map_err(malformed);
+    let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(malformed)?;
+    let of_fold = ["fold", "above"].into_iter().filter_map(|name| members.remove_entry(name)).collect();
+    let wanted: Wanted = serde_json::from_value(Value::Object(of_fold)).map_err(malformed)?;
     let above = wanted.above.unwrap_or(1);
     let wants = match wanted.fold {
         Gathered::Stats => FoldWants::Stats,
         Gathered::Siblings => FoldWants::SiblingsAbove(above),
         Gathered::Sizes => FoldWants::BytesAbove(above),
         Gathered::Tombstones => FoldWants::Tombstones,
-        Gathered::Buckets => FoldWants::Buckets,
+        Gathered::Buckets if members.is_empty() => {
+            return Ok((FoldRange::of_classes(ctx.kv.n_vals()), FoldWants::Buckets));
+        }
+        Gathered::Buckets => return Err(malformed("a list of buckets is of no bucket")),
     };
-    if wants == FoldWants::Buckets {
-        return match wanted.bucket {
-            None => Ok((FoldRange::of_classes(ctx.kv.n_vals()), wants)),
-            Some(_) => Err(malformed("a list of buckets is of no bucket")),
-        };
-    }
-    let Some(name) = bytes(wanted.bucket)? else { return Err(malformed("name a bucket")) };
-    let bucket = match bytes(wanted.bucket_type)? {
+    Ok((range_of(Value::Object(members)).map_err(malformed)?, wants))
+}
+
+/// The objects that a body selects. The error says what is wrong.
+pub(super) fn range_of(selected: Value) -> Result<FoldRange, String> {
+    let selected: Selected = serde_json::from_value(selected).map_err(|why| why.to_string())?;
+    let bytes = |name: Option<Name>| bytes_of(name).map_err(|why| why.to_string());
+    let Some(name) = bytes(selected.bucket)? else { return Err("name a bucket".to_owned()) };
+    let bucket = match bytes(selected.bucket_type)? {
         Some(bucket_type) => Bucket::typed(bucket_type, name),
         None => Bucket::untyped(name),
     };
     let mut range = FoldRange::of_bucket(bucket);
-    let keys = (bytes(wanted.first_key)?, bytes(wanted.last_key)?);
+    let keys = (bytes(selected.first_key)?, bytes(selected.last_key)?);
     if keys != (None, None) {
         // No key is longer, so none is behind it.
         let behind_all = || Bytes::from(vec![u8::MAX; ombak_types::names::KEY_BYTES_MAX + 1]);
         let (first, last) = (keys.0.unwrap_or_default(), keys.1.unwrap_or_else(behind_all));
-        folds::set_keys(&mut range, first, last).map_err(|_| malformed("the last key is before the first one"))?;
+        folds::set_keys(&mut range, first, last).map_err(|_| "the last key is before the first one")?;
     }
-    if wanted.since_secs.is_some() || wanted.until_secs.is_some() {
-        let (first, last) = (wanted.since_secs.unwrap_or(0), wanted.until_secs.unwrap_or(u32::MAX));
-        folds::set_modified(&mut range, first.into(), last.into())
-            .map_err(|_| malformed("the times end before they begin"))?;
+    if selected.since_secs.is_some() || selected.until_secs.is_some() {
+        let (first, last) = (selected.since_secs.unwrap_or(0), selected.until_secs.unwrap_or(u32::MAX));
+        folds::set_modified(&mut range, first.into(), last.into()).map_err(|_| "the times end before they begin")?;
     }
-    Ok((range, wants))
+    Ok(range)
 }
 
 fn result_json(wants: FoldWants, result: &FoldResult) -> Value {
@@ -130,7 +139,7 @@ fn stats_json(stats: &FoldStats) -> Value {
     })
 }
 
-fn bucket_json(bucket: &Bucket) -> Value {
+pub(super) fn bucket_json(bucket: &Bucket) -> Value {
     json!({ "bucket_type": name(&bucket.bucket_type), "bucket": name(&bucket.name) })
 }
 

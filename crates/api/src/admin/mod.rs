@@ -20,6 +20,7 @@ mod functions;
 mod guard;
 mod index_repair;
 mod key_decision;
+mod key_jobs;
 mod live_config;
 mod node;
 mod path;
@@ -47,6 +48,7 @@ use crate::http::reply::{self, Reply};
 use crate::http::wire::headers::name;
 use crate::memory::MemoryStatus;
 use http::StatusCode;
+use ombak_key_queues::KeyQueues;
 use ombak_kv::Kv;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
@@ -76,6 +78,8 @@ pub struct AdminContext {
     pub token: AdminToken,
     /// The running backup and the last one.
     pub backups: BackupJobs,
+    /// The keys that folds erase, reap and repair.
+    pub key_queues: KeyQueues,
     /// Where backups may be written.
     pub backup_place: BackupPlace,
     /// The cluster of the node, which may be of this node alone.

@@ -6,7 +6,7 @@
 
 use super::path::AdminPath;
 use super::{
-    backup, cluster, fold, functions, index_repair, live_config, node, restored_keys, scrub, top, types,
+    backup, cluster, fold, functions, index_repair, key_jobs, live_config, node, restored_keys, scrub, top, types,
     unreadable_keys,
 };
 use crate::access::Permission;
@@ -23,6 +23,7 @@ const MODULES: &[&[AdminPath]] = &[
     unreadable_keys::PATHS,
     scrub::PATHS,
     fold::PATHS,
+    key_jobs::PATHS,
     index_repair::PATHS,
     types::PATHS,
     functions::PATHS,
@@ -58,6 +59,10 @@ mod tests {
         (Method::GET, "scrub", "ombak_admin.scrub"),
         (Method::POST, "scrub", "ombak_admin.change_scrub"),
         (Method::POST, "fold", "ombak_admin.fold"),
+        (Method::GET, "key-jobs", "ombak_admin.key_jobs"),
+        (Method::POST, "key-jobs", "ombak_admin.change_key_jobs"),
+        (Method::POST, "key-jobs/state", "ombak_admin.change_key_jobs"),
+        (Method::POST, "key-jobs/drop", "ombak_admin.drop_bucket"),
         (Method::GET, "index-repair", "ombak_admin.index_repair"),
         (Method::POST, "index-repair", "ombak_admin.change_index_repair"),
         (Method::GET, "bucket-types", "ombak_admin.bucket_types"),

@@ -6,6 +6,7 @@ use crate::access::AccessPolicy;
 use crate::admin::AdminContext;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_jobs::Jobs;
+use ombak_key_queues::{KeyQueues, KeyQueuesConfig};
 use ombak_kv::Kv;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ pub struct HttpContext {
     pub kv: Kv,
     /// Runs MapReduce jobs.
     pub map_reduce: Jobs,
+    /// The keys that folds erase, reap and repair.
+    pub key_queues: KeyQueues,
     /// The expensive requests that are allowed.
     pub jobs: JobSwitches,
     /// The limits of the interface.
@@ -103,7 +106,21 @@ impl HttpContext {
         let memory = MemoryBudget::new(MemoryLimits::default());
         let (pages, stats) = (PageRules::default(), StatsCache::default());
         let map_reduce = Jobs::alone(kv.clone());
-        Self { kv, map_reduce, jobs, limits, stats_source, admin, pages, policy: None, threads, memory, stats }
+        let key_queues = KeyQueues::new(&kv, KeyQueuesConfig::default());
+        Self {
+            kv,
+            map_reduce,
+            key_queues,
+            jobs,
+            limits,
+            stats_source,
+            admin,
+            pages,
+            policy: None,
+            threads,
+            memory,
+            stats,
+        }
     }
 
     /// The same state with a memory budget that is shared with other interfaces.
@@ -116,6 +133,12 @@ impl HttpContext {
     #[must_use]
     pub fn with_map_reduce(self, map_reduce: Jobs) -> Self {
         Self { map_reduce, ..self }
+    }
+
+    /// The same state with the queues of keys of the node.
+    #[must_use]
+    pub fn with_key_queues(self, key_queues: KeyQueues) -> Self {
+        Self { key_queues, ..self }
     }
 
     /// The same state with a policy that decides which requests are allowed.

@@ -3,6 +3,7 @@
 use super::config::PbConfig;
 use crate::{MemoryBudget, NetworkThreads};
 use ombak_jobs::Jobs;
+use ombak_key_queues::KeyQueues;
 use ombak_kv::Kv;
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ pub struct PbContext {
     pub kv: Kv,
     /// Runs MapReduce jobs.
     pub map_reduce: Jobs,
+    /// The keys that folds erase, reap and repair.
+    pub key_queues: KeyQueues,
     /// The limits and switches.
     pub config: PbConfig,
     /// The memory budget of requests and answers in flight, shared with the other interfaces.

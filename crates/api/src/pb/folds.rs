@@ -6,11 +6,12 @@
 use super::failure::Failure;
 use super::handler::{Exchange, Handler, Request, Streaming};
 use super::refusal::Refusal;
-use crate::access::Access;
+use crate::access::{Access, Permission};
 use crate::decoding::IN_PLACE_BYTES_MAX;
 use crate::folds::{self, INVALID_DEFINITION, InvalidDefinition, KEPT_TREE};
 use crate::memory::Lease;
 use bytes::Bytes;
+use ombak_key_queues::{JobKind, QueueError};
 use ombak_kv::folds::{FoldRange, FoldResult, FoldStats, FoldWants, Found, FoundKey};
 use ombak_proto::code;
 use ombak_proto::messages::{
@@ -42,10 +43,10 @@ pub(super) const HANDLERS: &[Handler] = &[
     Handler::streaming::<RpbAaeFoldEraseKeysReq>(code::AAE_ERASE_KEYS_REQ),
 ];
 
-/// The change method that only counts.
+/// The change methods: by a job, at each node, and only to count.
+const JOB: u32 = 0;
+const LOCAL: u32 = 1;
 const COUNT: u32 = 2;
-/// The change methods that change keys: by a job, and at each node.
-const CHANGES: [u32; 2] = [0, 1];
 
 impl From<InvalidDefinition> for Refusal {
     fn from(_: InvalidDefinition) -> Self {
@@ -126,7 +127,15 @@ fn class_of(n_val: Option<u32>) -> Result<FoldRange, Refusal> {
 }
 
 fn access_of<'a>(bucket_type: &'a Option<Bytes>, bucket: &'a Option<Bytes>) -> Option<Access<'a>> {
-    Some(Access::to_bucket(folds::READ, bucket_type.as_deref(), bucket.as_deref().unwrap_or_default()))
+    access_with(folds::READ, bucket_type, bucket)
+}
+
+fn access_with<'a>(
+    permission: Permission,
+    bucket_type: &'a Option<Bytes>,
+    bucket: &'a Option<Bytes>,
+) -> Option<Access<'a>> {
+    Some(Access::to_bucket(permission, bucket_type.as_deref(), bucket.as_deref().unwrap_or_default()))
 }
 
 /// Runs a fold, as long as the client is there. The lease has the memory of the result.
@@ -210,15 +219,36 @@ async fn answer_dispatched(
     answer_counts(exchange, found, of, counts).await
 }
 
-/// Whether a fold that can change keys is to count them only.
-fn check_counts_only(change_method: Option<u32>) -> Result<(), Refusal> {
+/// Counts keys, or lets them be changed, as a message says, and answers with their number.
+async fn answer_change(
+    exchange: Exchange<'_, '_>,
+    (of, kind): (&'static str, JobKind),
+    range: FoldRange,
+    change_method: Option<u32>,
+) -> Result<(), Failure> {
     match change_method {
-        Some(COUNT) => Ok(()),
-        Some(method) if CHANGES.contains(&method) => {
-            Err(Refusal::new("not_supported: this version only counts what a fold would erase or reap"))
-        }
-        _ => Err(Refusal::new("change_method must be 0 (job), 1 (local) or 2 (count)")),
+        Some(COUNT) if kind == JobKind::Reap => answer_dispatched(exchange, of, range, FoldWants::Tombstones).await,
+        Some(COUNT) => answer_dispatched(exchange, of, range, FoldWants::Living).await,
+        Some(JOB | LOCAL) => answer_queued(exchange, (of, kind), range).await,
+        _ => Err(Refusal::new("change_method must be 0 (job), 1 (local) or 2 (count)").into()),
     }
+}
+
+/// Lets keys be changed, and answers with their number.
+async fn answer_queued(
+    exchange: Exchange<'_, '_>,
+    (of, kind): (&'static str, JobKind),
+    range: FoldRange,
+) -> Result<(), Failure> {
+    let (queues, mut lease) = (&exchange.ctx.key_queues, exchange.writer.lease());
+    let queued = exchange.reader.while_open(folds::dispatch(queues, kind, range, &mut lease)).await?;
+    let keys = match queued {
+        Ok(keys) => keys,
+        Err(QueueError::Fold(error)) => return Err(error.into()),
+        Err(refused) => return Err(Refusal::new(refused.to_string()).into()),
+    };
+    let counts = move |_| vec![count("dispatched_count", None, keys)];
+    answer_counts(exchange, (FoldResult::empty(&FoldWants::Stats), lease), of, counts).await
 }
 
 /// The second level of a tree: each branch with its number before it.
@@ -407,14 +437,14 @@ impl Streaming for RpbAaeFoldReplKeysReq {
 
 impl Request for RpbAaeFoldRepairKeysReq {
     fn access(&self) -> Option<Access<'_>> {
-        access_of(&self.r#type, &self.bucket)
+        access_with(folds::REPAIR, &self.r#type, &self.bucket)
     }
 }
 
 impl Streaming for RpbAaeFoldRepairKeysReq {
-    async fn serve(self, _: Exchange<'_, '_>) -> Result<(), Failure> {
-        range_of!(self, segments: None).into_range().map_err(Refusal::from)?;
-        Err(Refusal::new("not_supported: this version repairs no range; exchanges repair all unasked").into())
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        let range = range_of!(self, segments: None).into_range().map_err(Refusal::from)?;
+        answer_queued(exchange, ("repair_keys", JobKind::Repair), range).await
     }
 }
 
@@ -439,28 +469,26 @@ impl Streaming for RpbAaeFoldListBucketsReq {
 
 impl Request for RpbAaeFoldReapTombsReq {
     fn access(&self) -> Option<Access<'_>> {
-        access_of(&self.r#type, &self.bucket)
+        access_with(folds::REAP, &self.r#type, &self.bucket)
     }
 }
 
 impl Streaming for RpbAaeFoldReapTombsReq {
     async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
         let range = range_of!(self).into_range().map_err(Refusal::from)?;
-        check_counts_only(self.change_method)?;
-        answer_dispatched(exchange, "reap_tombs", range, FoldWants::Tombstones).await
+        answer_change(exchange, ("reap_tombs", JobKind::Reap), range, self.change_method).await
     }
 }
 
 impl Request for RpbAaeFoldEraseKeysReq {
     fn access(&self) -> Option<Access<'_>> {
-        access_of(&self.r#type, &self.bucket)
+        access_with(folds::ERASE, &self.r#type, &self.bucket)
     }
 }
 
 impl Streaming for RpbAaeFoldEraseKeysReq {
     async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
         let range = range_of!(self).into_range().map_err(Refusal::from)?;
-        check_counts_only(self.change_method)?;
-        answer_dispatched(exchange, "erase_keys", range, FoldWants::Living).await
+        answer_change(exchange, ("erase_keys", JobKind::Erase), range, self.change_method).await
     }
 }

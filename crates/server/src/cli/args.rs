@@ -5,6 +5,7 @@ use super::debug::DebugArgs;
 use super::exchange_args::{NodeCommand, TictacaaeCommand};
 use super::fold::FoldCommand;
 use super::function_args::FunctionCommand;
+use super::key_jobs::BucketCommand;
 use super::repair_2i::Repair2iArgs;
 use super::riak_args::RiakCommand;
 use super::scrub::ScrubCommand;
@@ -247,9 +248,13 @@ pub enum AdminCommand {
     /// Repair a node.
     #[command(subcommand)]
     Node(NodeCommand),
-    /// Gather something of many objects at once, over the whole cluster. Nothing is changed.
+    /// Gather something of many objects at once, over the whole cluster; erase, reap and repair
+    /// them.
     #[command(subcommand)]
     Fold(FoldCommand),
+    /// Drop a bucket.
+    #[command(subcommand)]
+    Bucket(BucketCommand),
     /// Compare the index entries of this node with its objects, and mend what differs.
     #[command(name = "repair-2i", alias = "repair_2i")]
     Repair2i(Repair2iArgs),

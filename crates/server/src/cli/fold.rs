@@ -3,6 +3,7 @@
 use super::admin_client::request_within;
 use super::args::Common;
 use super::failure::Failure;
+use super::key_jobs::{self, Change, KeyJob};
 use super::key_names::shown_key;
 use super::output::{Output, shown};
 use super::target::Target;
@@ -14,9 +15,9 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-const PATH: &str = "/admin/v1/fold";
+pub(super) const PATH: &str = "/admin/v1/fold";
 /// How long the node may take. A fold ends there after an hour.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_660);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_660);
 
 /// The folds. Users see the doc comments in `--help`.
 #[derive(Debug, Subcommand)]
@@ -49,6 +50,41 @@ pub enum FoldCommand {
     },
     /// Print the buckets of all types.
     Buckets,
+    /// Delete the living objects, except those that are written while this goes on.
+    Erase {
+        #[command(flatten)]
+        of: FoldArgs,
+        /// Really erase. Without this, the command says how many objects are selected.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Remove tombstones now, whatever delete_mode says.
+    Reap {
+        #[command(flatten)]
+        of: FoldArgs,
+    },
+    /// Read objects from all replicas, so that those that differ are repaired.
+    Repair {
+        #[command(flatten)]
+        of: FoldArgs,
+    },
+    /// Print the jobs of this node that erase, reap, repair and drop, and how far they are.
+    Jobs,
+    /// Let a job rest.
+    Pause {
+        /// The number of the job.
+        job: u64,
+    },
+    /// Let a job go on that was paused.
+    Resume {
+        /// The number of the job.
+        job: u64,
+    },
+    /// End a job. What it has not done stays as it is.
+    Cancel {
+        /// The number of the job.
+        job: u64,
+    },
 }
 
 /// Which objects a fold visits.
@@ -74,9 +110,12 @@ pub struct FoldArgs {
 }
 
 impl FoldArgs {
-    /// The body of a request.
-    fn body(&self, fold: &str) -> Value {
-        let mut body = json!({ "fold": fold, "bucket": name(self.bucket.as_bytes()) });
+    /// The body of a request, which may have another member.
+    pub(super) fn body(&self, member: Option<(&str, &str)>) -> Value {
+        let mut body = json!({ "bucket": name(self.bucket.as_bytes()) });
+        if let Some((field, value)) = member {
+            body[field] = json!(value);
+        }
         let names = [("bucket_type", &self.bucket_type), ("first_key", &self.first_key), ("last_key", &self.last_key)];
         for (field, value) in names {
             if let Some(value) = value {
@@ -92,14 +131,22 @@ impl FoldArgs {
     }
 }
 
-/// Runs a fold and prints what it has gathered.
+/// Runs a fold and prints what it has gathered, or a command about jobs.
 pub async fn run(command: &FoldCommand, common: &Common, out: Output) -> Result<(), Failure> {
-    let mut body = match command {
-        FoldCommand::Stats { of } => of.body("stats"),
-        FoldCommand::Siblings { of, .. } => of.body("siblings"),
-        FoldCommand::Sizes { of, .. } => of.body("sizes"),
-        FoldCommand::Tombstones { of } => of.body("tombstones"),
-        FoldCommand::Buckets => json!({ "fold": "buckets" }),
+    let gather = |of: &FoldArgs, fold| of.body(Some(("fold", fold)));
+    let (mut body, text): (Value, fn(&Value) -> String) = match command {
+        FoldCommand::Stats { of } => (gather(of, "stats"), stats_text),
+        FoldCommand::Siblings { of, .. } => (gather(of, "siblings"), |answer| keys_text(answer, "siblings")),
+        FoldCommand::Sizes { of, .. } => (gather(of, "sizes"), |answer| keys_text(answer, "bytes")),
+        FoldCommand::Tombstones { of } => (gather(of, "tombstones"), |answer| keys_text(answer, "")),
+        FoldCommand::Buckets => (json!({ "fold": "buckets" }), buckets_text),
+        FoldCommand::Erase { of, yes } => return key_jobs::begin(KeyJob::Erase, of, *yes, common, out).await,
+        FoldCommand::Reap { of } => return key_jobs::begin(KeyJob::Reap, of, true, common, out).await,
+        FoldCommand::Repair { of } => return key_jobs::begin(KeyJob::Repair, of, true, common, out).await,
+        FoldCommand::Jobs => return key_jobs::show(common, out).await,
+        FoldCommand::Pause { job } => return key_jobs::change(Change::Pause, *job, common, out).await,
+        FoldCommand::Resume { job } => return key_jobs::change(Change::Resume, *job, common, out).await,
+        FoldCommand::Cancel { job } => return key_jobs::change(Change::Cancel, *job, common, out).await,
     };
     if let FoldCommand::Siblings { above, .. } | FoldCommand::Sizes { above, .. } = command {
         body["above"] = json!(above);
@@ -107,13 +154,7 @@ pub async fn run(command: &FoldCommand, common: &Common, out: Output) -> Result<
     let target = Target::find(common)?;
     let answer = request_within(ANSWER_TIMEOUT, &target, PATH, &body.to_string()).await;
     let answer = answer.map_err(|e| e.into_failure(&target))?;
-    out.result(&answer, || match command {
-        FoldCommand::Stats { .. } => stats_text(&answer),
-        FoldCommand::Siblings { .. } => keys_text(&answer, "siblings"),
-        FoldCommand::Sizes { .. } => keys_text(&answer, "bytes"),
-        FoldCommand::Tombstones { .. } => keys_text(&answer, ""),
-        FoldCommand::Buckets => buckets_text(&answer),
-    })
+    out.result(&answer, || text(&answer))
 }
 
 fn stats_text(stats: &Value) -> String {

@@ -33,6 +33,7 @@ mod fold;
 mod function;
 mod function_args;
 mod handoff;
+mod key_jobs;
 mod key_list;
 mod key_names;
 mod kv;
@@ -172,6 +173,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
             wait_for(exchanges::node_repair(&command, &common, out))
         }
         Command::Admin(AdminCommand::Fold(command)) => wait_for(fold::run(&command, &common, out)),
+        Command::Admin(AdminCommand::Bucket(command)) => wait_for(key_jobs::bucket(&command, &common, out)),
         Command::Admin(AdminCommand::Repair2i(args)) => wait_for(repair_2i::run(&args, &common, out)),
         Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
         Command::Admin(AdminCommand::Top(args)) => wait_for(top::run(&args, &common, out)),

@@ -28,8 +28,8 @@ const NO_TREES: &str = "there are no trees that could be built or grow old: sums
                         with the data at each start and now and then. 'ombak admin aae-status' shows what exchanges do";
 const NO_SUCH_SETTING: &str = "exchanges here have no such setting: an exchange compares everything that differs. 'ombak \
                                admin tictacaae exchangetick' sets how often they run";
-const NO_FOLDS: &str = "'ombak admin fold' gathers statistics, sizes, siblings, tombstones and buckets. Folds that erase, reap or repair \
-                        do not exist yet";
+const NO_FOLDS: &str = "'ombak admin fold' gathers statistics, sizes, siblings, tombstones and buckets, and erases, \
+                        reaps and repairs keys";
 const NAMES: &str = "a node keeps its identity under a new nodename: change nodename in the configuration while the \
                      node is stopped, or put another machine in its place with 'ombak admin cluster replace'";
 const ONE_FORMAT: &str = "objects and indexes have one format on disk, so there is nothing to convert. Between \

@@ -12,6 +12,7 @@ use super::vain;
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_cluster::{Detection, Speaks};
+use ombak_key_queues::KeyQueuesConfig;
 use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig, ReadRepairLimits, ScrubConfig, TransferConfig, WithoutMajority};
 use ombak_repair::ExchangeConfig;
 use ombak_tls::CertificateFiles;
@@ -92,6 +93,8 @@ pub struct Settings {
     pub limits: ObjectLimits,
     pub delete_mode: DeleteMode,
     pub queries: QueryConfig,
+    /// The queues of keys that folds erase, reap and repair.
+    pub key_queues: KeyQueuesConfig,
     /// From how long on a request is logged as slow.
     pub slow_request: Option<Duration>,
     pub default_props: PropMap,
@@ -178,6 +181,12 @@ impl Settings {
                 shows_tombstones: from.flag("dollarkey_readtombs")?,
                 logs: from.flag("log_index_fsm")?,
                 has_empty_folds: trees(from) == Some("passive"),
+            },
+            key_queues: KeyQueuesConfig {
+                erase_keys_max: from.count("eraser_overflow_limit")?,
+                reap_keys_max: from.count("reaper_overflow_limit")?,
+                repair_keys_max: from.count("reader_overflow_limit")?,
+                keys_per_second: from.count("key_queues.keys_per_second")?,
             },
             slow_request: slow_request(from.optional("log.slow_request")),
             default_props: default_props(from)?,

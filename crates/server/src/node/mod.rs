@@ -54,6 +54,7 @@ use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_api::{MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_cluster::NodeNames;
 use ombak_jobs::JobsConfig;
+use ombak_key_queues::KeyQueues;
 use ombak_kv::hooks::Hooks;
 use ombak_kv::{Kv, KvConfig, check_start};
 use ombak_runtime::ServingThreads;
@@ -136,9 +137,9 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     if let Some(certificates) = certificates {
         runtime.spawn(certificates::watch_expiry(certificates));
     }
-    let admin = |record: &NodeRecord, stop| {
+    let admin = |record: &NodeRecord, stop, key_queues| {
         let node = (&opened, &functions);
-        admin_context(&settings, effective, node, AdminToken::new(token), record, stop, log.clone())
+        admin_context(&settings, effective, node, AdminToken::new(token), record, (stop, key_queues), log.clone())
     };
     if let Some(member) = opened.member() {
         let (member, stop) = (member.clone(), stop.clone());
@@ -264,7 +265,7 @@ async fn serve(
     threads: &Arc<NetworkThreads>,
     signals: StopSignals,
     stop: watch::Sender<bool>,
-    admin: impl FnOnce(&NodeRecord, watch::Sender<bool>) -> AdminContext,
+    admin: impl FnOnce(&NodeRecord, watch::Sender<bool>, KeyQueues) -> AdminContext,
 ) -> Result<(), String> {
     let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
 
@@ -272,7 +273,9 @@ async fn serve(
     let stopping = stop.subscribe();
     let memory = MemoryLimits { bytes_max: settings.request_memory_bytes, ..MemoryLimits::default() };
     let memory = MemoryBudget::new(memory);
-    let admin = admin(&record, stop.clone());
+    let key_queues = KeyQueues::new(kv, settings.key_queues);
+    key_queues.start();
+    let admin = admin(&record, stop.clone(), key_queues.clone());
     let http_context = HttpContext::new(
         kv.clone(),
         settings.jobs,
@@ -281,12 +284,13 @@ async fn serve(
         Some(admin),
         Arc::clone(threads),
     );
-    let http_context = http_context.with_map_reduce(map_reduce.clone());
+    let http_context = http_context.with_map_reduce(map_reduce.clone()).with_key_queues(key_queues.clone());
     let http_context = http_context.with_pages(page_rules(settings)).with_memory(memory.clone());
     let http_context = Arc::new(http_context);
     let pb_context = Arc::new(PbContext {
         kv: kv.clone(),
         map_reduce,
+        key_queues,
         config: pb_config(settings),
         memory,
         threads: Arc::clone(threads),
@@ -406,7 +410,7 @@ fn admin_context(
     (opened, functions): (&Opened, &NodeFunctions),
     token: AdminToken,
     record: &NodeRecord,
-    stop: watch::Sender<bool>,
+    (stop, key_queues): (watch::Sender<bool>, KeyQueues),
     log: Log,
 ) -> AdminContext {
     let data_dir = std::fs::canonicalize(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
@@ -432,6 +436,7 @@ fn admin_context(
         stop,
         token,
         backups: BackupJobs::default(),
+        key_queues,
         backup_place: backup_place(settings),
         cluster: cluster_admin(opened),
         functions: Arc::new(functions.clone()),

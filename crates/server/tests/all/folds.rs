@@ -1,8 +1,12 @@
 //! The command `ombak admin fold` against a real node, and what the configuration says of folds.
 
-use crate::support::Home;
+use crate::support::{Home, ask, pause};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
+/// The settings of a node whose jobs take as long as a test likes: a page of keys, and then
+/// nothing.
+const SLOW: &str = "storage_backend = bitcask\nring_size = 8\ndelete_mode = keep\nkey_queues.keys_per_second = 1";
 const SETTINGS: &str = "storage_backend = memory\nring_size = 8\ndelete_mode = keep";
 
 fn json_of(home: &Home, words: &[&str]) -> Value {
@@ -65,4 +69,97 @@ fn a_node_without_trees_finds_nothing_as_in_riak() {
     assert_eq!(json_of(&home, &["stats", "b"])["objects"], json!(0));
     assert_eq!(json_of(&home, &["buckets"])["buckets"], json!([]));
     node.stop();
+}
+
+/// The jobs of a node, with the state of each.
+fn jobs(home: &Home) -> Vec<(u64, String)> {
+    let jobs = json_of(home, &["jobs"]);
+    let state = |job: &Value| (job["job"].as_u64().unwrap(), job["state"].as_str().unwrap().to_owned());
+    jobs["jobs"].as_array().unwrap().iter().map(state).collect()
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        pause(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn objects_are_erased_and_their_tombstones_reaped_and_repairs_are_begun() {
+    let home = Home::new(SETTINGS);
+    let node = home.start();
+    for key in ["a", "b", "c"] {
+        home.run(&["kv", "put", "b", key, "v"]).ok();
+    }
+    let said = home.run(&["admin", "fold", "erase", "b", "--last-key", "b"]).ok();
+    assert!(said.starts_with("this selects 2 objects, tombstones included: --yes"), "{said}");
+    assert_eq!(keys(&json_of(&home, &["tombstones", "b"])), Vec::<&str>::new());
+    let said = home.run(&["admin", "fold", "erase", "b", "--last-key", "b", "--yes"]).ok();
+    assert!(said.starts_with("2 keys are being erased"), "{said}");
+    until("two keys are erased", || keys(&json_of(&home, &["tombstones", "b"])) == ["a", "b"]);
+    assert_eq!(json_of(&home, &["reap", "b"]), json!({ "keys": 2 }));
+    until("two tombstones are reaped", || keys(&json_of(&home, &["siblings", "b", "--above", "0"])) == ["c"]);
+    assert_eq!(json_of(&home, &["repair", "b"]), json!({ "keys": 1 }));
+    until("all jobs have ended", || jobs(&home).iter().all(|(_, state)| state == "done"));
+    assert_eq!(jobs(&home).len(), 3);
+    let said = home.run(&["admin", "fold", "reap", "b"]).ok();
+    assert_eq!(said.trim(), "there is nothing to reap");
+    let stats = home.run(&["admin", "status"]).ok();
+    assert!(stats.contains("erase_queue_done_total : 2"), "{stats}");
+    node.stop();
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn a_job_is_paused_and_goes_on_after_the_node_was_killed() {
+    let home = Home::new(SLOW);
+    let node = home.start();
+    for number in 0..250 {
+        let path = format!("/buckets/b/keys/k{number:03}");
+        let put = ask(&node, "PUT", &path, "Content-Type: text/plain\r\n", "v");
+        assert!(put.starts_with("HTTP/1.1 204"), "{put}");
+    }
+    assert_eq!(json_of(&home, &["erase", "b", "--yes"]), json!({ "keys": 250 }));
+    let (id, _) = jobs(&home)[0];
+    let id = id.to_string();
+    let said = home.run(&["admin", "fold", "pause", &id]).ok();
+    assert!(said.starts_with(&format!("job {id} erase default/b: paused")), "{said}");
+    node.kill();
+    let config = home.path().join("ombak.conf");
+    let slow = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, slow.replace("per_second = 1", "per_second = 100000")).unwrap();
+    let node = home.start();
+    until("the queues are open", || jobs(&home).len() == 1);
+    assert_eq!(jobs(&home)[0].1, "paused");
+    home.run(&["admin", "fold", "resume", &id]).ok();
+    until("it has ended", || jobs(&home)[0].1 == "done");
+    assert_eq!(json_of(&home, &["tombstones", "b"])["keys"].as_array().unwrap().len(), 250);
+    let said = home.run(&["admin", "fold", "cancel", &id]).failed(1);
+    assert!(said.contains(&format!("there is no job {id} that waits or works")), "{said}");
+    node.stop();
+}
+
+#[test]
+fn a_bucket_is_dropped() {
+    let home = Home::new(SETTINGS);
+    let node = home.start();
+    for key in ["a", "b", "c"] {
+        home.run(&["kv", "put", "b", key, "v"]).ok();
+    }
+    home.run(&["kv", "put", "other", "k", "v"]).ok();
+    let said = home.run(&["admin", "bucket", "drop", "default/b"]).ok();
+    assert!(said.starts_with("the bucket has 3 objects, tombstones included, with "), "{said}");
+    assert_eq!(json_of(&home, &["stats", "b"])["objects"], json!(3));
+    let said = home.run(&["admin", "bucket", "drop", "default/b", "--yes"]).ok();
+    assert!(said.trim().ends_with("drop default/b: done, 6 of 6 keys done"), "{said}");
+    assert_eq!(json_of(&home, &["stats", "b"])["objects"], json!(0), "no tombstone is left either");
+    assert_eq!(json_of(&home, &["stats", "other"])["objects"], json!(1));
+    let said = home.run(&["admin", "bucket", "drop", "b", "--yes"]).failed(2);
+    assert!(said.contains("name the bucket as TYPE/BUCKET"), "{said}");
+    let said = home.run(&["admin", "bucket", "drop", "nosuch/b", "--yes"]).failed(1);
+    assert!(said.contains("no_type"), "{said}");
+    node.stop();
+    home.assert_no_errors_logged();
 }

@@ -55,6 +55,7 @@ fn admin_context(kv: ombak_kv::Kv, dir: &TempDir) -> AdminContext {
         started: Instant::now(),
     };
     AdminContext {
+        key_queues: ombak_key_queues::KeyQueues::new(&kv, Default::default()),
         kv,
         node,
         config: LiveConfig::new(Vec::new(), Box::new(|key, _| Err(format!("{key} stays as it is")))),

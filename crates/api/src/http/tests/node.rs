@@ -46,7 +46,6 @@ async fn absent_parts_of_riak_say_so() {
     let server = Server::start().await;
     for (method, path, status) in [
         ("GET", "/queuename/q", 501),
-        ("GET", "/rangerepair/buckets/b", 501),
         ("GET", "/cachedtrees/nvals/3/nonesuch", 404),
         // A Riak without search does not have these paths either.
         ("GET", "/search/index/i", 404),

@@ -100,7 +100,9 @@ impl Node {
         let (stop, stopped) = watch::channel(false);
         let threads = Arc::new(NetworkThreads::start(2).unwrap());
         let map_reduce = Jobs::alone(kv.clone());
-        let ctx = Arc::new(PbContext { kv: kv.clone(), map_reduce, config, memory: memory.clone(), threads });
+        let key_queues = ombak_key_queues::KeyQueues::new(&kv, Default::default());
+        let ctx =
+            Arc::new(PbContext { kv: kv.clone(), map_reduce, key_queues, config, memory: memory.clone(), threads });
         let listener = test_tls::listener(listener, LISTENER);
         let served = tokio::spawn(serve(listener, ctx.clone(), stopped));
         Self { address, kv, memory, ctx, stop, served, _dir: dir }

@@ -7,7 +7,7 @@ use super::super::value::Kind;
 const INT_MAX: i64 = i64::MAX;
 const TYPES: &str = "data types";
 const QUERIES: &str = "the query API of Riak 3.4";
-const FOLDS: &str = "the reaper and eraser";
+const ONE_DIRECTORY: &str = "all of these queues are in key_queues in platform_data_dir";
 const SEARCH: &str = "full-text search";
 const NO_JAVA: &str = "Ombak's search does not use Solr";
 const CONTROL: &str = "Riak dropped Riak Control in 3.0";
@@ -56,47 +56,51 @@ pub(super) const KEYS: &[KeySpec] = &[
         "Number of results of a query that are kept.",
         QUERIES,
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "eraser_dataroot",
         Kind::Path,
         "$(platform_data_dir)/kv_eraser",
         "The directory of the eraser's queue.",
-        FOLDS,
+        ONE_DIRECTORY,
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "reaper_dataroot",
         Kind::Path,
         "$(platform_data_dir)/kv_reaper",
         "The directory of the reaper's queue.",
-        FOLDS,
+        ONE_DIRECTORY,
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "reader_dataroot",
         Kind::Path,
         "$(platform_data_dir)/kv_reader",
         "The directory of the reader's queue.",
-        FOLDS,
+        ONE_DIRECTORY,
     ),
-    KeySpec::not_yet(
+    KeySpec::own(
+        "key_queues.keys_per_second",
+        Kind::Int(1, 1_000_000),
+        "2000",
+        "How many keys this node erases, reaps or repairs in a second at most, each by itself, for folds and for drops \
+         of buckets.",
+    ),
+    KeySpec::works(
         "eraser_overflow_limit",
         Kind::Int(0, INT_MAX),
         "10000000",
-        "Number of keys that the eraser's queue may hold.",
-        FOLDS,
+        "Number of keys that may wait to be erased. A fold that finds more is refused.",
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "reaper_overflow_limit",
         Kind::Int(0, INT_MAX),
         "10000000",
-        "Number of keys that the reaper's queue may hold.",
-        FOLDS,
+        "Number of tombstones that may wait to be reaped. A fold that finds more is refused.",
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "reader_overflow_limit",
         Kind::Int(0, INT_MAX),
         "10000000",
-        "Number of keys that the reader's queue may hold.",
-        FOLDS,
+        "Number of keys that may wait to be repaired. A fold that finds more is refused.",
     ),
     KeySpec::not_yet("search", Kind::Flag, "off", "Whether full-text search is enabled.", SEARCH),
     KeySpec::not_yet(

@@ -34,13 +34,20 @@ pub(super) fn document(asked: &Asked, result: &FoldResult) -> String {
         Asked::Tree => tree(&result.tree),
         Asked::Results => format!("{{\"results\":[{}]}}", joined(result.keys.iter().map(key_value))),
         Asked::Stats => stats(&result.stats),
-        Asked::Count => format!("{{\"dispatched_count\":{}}}", folds::dispatched(result)),
+        Asked::Count => dispatched(folds::dispatched(result)),
         Asked::Buckets => {
             let buckets = folds::typed_first(&result.buckets).map(|bucket| format!("{{{}}}", bucket_members(bucket)));
             format!("{{\"results\":[{}]}}", joined(buckets))
         }
+        // These have no result of a fold.
+        Asked::Change(_) => dispatched(0),
         Asked::Nothing(document) => document.clone(),
     }
+}
+
+/// The document of a number of objects that are changed or sent.
+pub(super) fn dispatched(count: u64) -> String {
+    format!("{{\"dispatched_count\":{count}}}")
 }
 
 fn branches(numbers: &[u32], shown: impl Fn(u32) -> String) -> String {

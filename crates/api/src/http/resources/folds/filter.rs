@@ -17,8 +17,6 @@ pub(super) enum BadFilter {
     Malformed(String),
     /// It has the right form and cannot be.
     Invalid(InvalidDefinition),
-    /// It asks for something that does not exist here. Holds what that is.
-    NotHere(&'static str),
 }
 
 impl From<InvalidDefinition> for BadFilter {
@@ -96,16 +94,14 @@ pub(super) struct RangeFilter {
     segments: Option<(TreeSize, Option<BTreeSet<u32>>)>,
     /// The number of a hash that differs from that of kept trees.
     pub(super) hash_iv: Option<u64>,
-    /// Whether keys are only counted that another filter would change.
-    pub(super) counts_only: bool,
+    /// Whether keys are changed. Otherwise they are only counted.
+    pub(super) is_change: bool,
 }
 
 impl RangeFilter {
     /// Reads the filter. Without one, everything is selected.
     pub(super) fn read(request: &Request) -> Result<Self, BadFilter> {
-        let Some(text) = request.parameter("filter") else {
-            return Ok(Self { counts_only: true, ..Self::default() });
-        };
+        let Some(text) = request.parameter("filter") else { return Ok(Self::default()) };
         let bad = |shown: String| BadFilter::Malformed(format!("Invalid range filter {shown}"));
         match decoded(text) {
             Some(Json::Object(members)) => Self::of_members(&members).map_err(bad),
@@ -121,7 +117,7 @@ impl RangeFilter {
             dates: read_dates(members)?,
             segments: read_segments(members)?,
             hash_iv: read_hash(members)?,
-            counts_only: read_method(members)?,
+            is_change: read_method(members)?,
         })
     }
 
@@ -204,14 +200,14 @@ fn read_hash(members: &[(String, Json)]) -> Result<Option<u64>, String> {
     number.map(Some).ok_or_else(|| wrong("hash_iv", shown(value)))
 }
 
-/// Whether keys are only counted.
+/// Whether keys are changed, and not only counted.
 fn read_method(members: &[(String, Json)]) -> Result<bool, String> {
     match member(members, "change_method") {
-        None => Ok(true),
-        Some(Json::Text(method)) if method == "count" => Ok(true),
-        Some(Json::Text(method)) if method == "local" => Ok(false),
+        None => Ok(false),
+        Some(Json::Text(method)) if method == "count" => Ok(false),
+        Some(Json::Text(method)) if method == "local" => Ok(true),
         Some(Json::Object(job)) => match member(job, "job_id") {
-            Some(id) if id.as_i64().is_some() => Ok(false),
+            Some(id) if id.as_i64().is_some_and(|id| id > 0) => Ok(true),
             id => Err(wrong("change_method", shown_or_undefined(id))),
         },
         Some(other) => Err(wrong("change_method", shown(other))),

@@ -20,6 +20,7 @@ use crate::http::reply::{self, Reply};
 use filter::BadFilter;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
+use ombak_key_queues::QueueError;
 use ombak_types::Bucket;
 use question::{Asked, FoldQuestion};
 
@@ -78,8 +79,14 @@ struct Fold<'a> {
 
 impl Resource for Fold<'_> {
     fn access(&self) -> Option<Access<'_>> {
+        let permission = match &self.call.parts.part(0)[..] {
+            b"erase" => folds::ERASE,
+            b"reap" => folds::REAP,
+            b"rangerepair" => folds::REPAIR,
+            _ => folds::READ,
+        };
         Some(match &self.bucket {
-            Some(bucket) => Access::to_bucket(folds::READ, Some(&bucket.bucket_type), &bucket.name),
+            Some(bucket) => Access::to_bucket(permission, Some(&bucket.bucket_type), &bucket.name),
             None => Access::to_node(folds::READ),
         })
     }
@@ -94,9 +101,6 @@ impl Resource for Fold<'_> {
             // As in Riak, such a request fails only when the fold begins.
             Err(BadFilter::Invalid(InvalidDefinition)) => None,
             Err(BadFilter::Malformed(text)) => return Err(reply::text(StatusCode::BAD_REQUEST, text)),
-            Err(BadFilter::NotHere(what)) => {
-                return Err(reply::text(StatusCode::NOT_IMPLEMENTED, format!("Not in this version: {what}\n")));
-            }
         };
         Ok(())
     }
@@ -117,6 +121,10 @@ impl Resource for Fold<'_> {
             return reply::json(StatusCode::OK, document);
         }
         let mut held = self.call.request.holds();
+        if let Asked::Change(kind) = asked {
+            let found = folds::dispatch(&self.call.ctx.key_queues, kind, range, &mut held).await;
+            return found.map_or_else(refusal, |count| reply::json(StatusCode::OK, answer::dispatched(count)));
+        }
         let result = match folds::run(&self.call.ctx.kv, range, wants, &mut held).await {
             Ok(result) => result,
             Err(error) => return error_status::reply_for(&error, RequestKind::Other),
@@ -129,6 +137,14 @@ impl Resource for Fold<'_> {
         let document =
             offload::run(usize::try_from(bytes).unwrap_or(usize::MAX), move || answer::document(&asked, &result));
         document.await.map_or_else(|refusal| refusal, |document| reply::json(StatusCode::OK, document))
+    }
+}
+
+/// The answer if no keys are queued.
+fn refusal(error: QueueError) -> Reply {
+    match error {
+        QueueError::Fold(error) => error_status::reply_for(&error, RequestKind::Other),
+        other => reply::text(StatusCode::SERVICE_UNAVAILABLE, format!("{other}\n")),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::filter::{BadFilter, CachedFilter, RangeFilter, shown_raw};
 use crate::folds;
 use crate::http::path::Call;
+use ombak_key_queues::JobKind;
 use ombak_kv::folds::{FoldRange, FoldWants};
 use ombak_tictac::{ClockHash, TreeSize};
 use ombak_types::Bucket;
@@ -32,6 +33,8 @@ pub(super) enum Asked {
     Stats,
     /// How many objects were found.
     Count,
+    /// How many keys wait to be changed now.
+    Change(JobKind),
     /// Buckets.
     Buckets,
     /// Nothing: this is the answer.
@@ -109,7 +112,7 @@ fn read_range(call: &Call<'_>, bucket: &Bucket) -> Result<FoldQuestion, BadFilte
     };
     let filter = RangeFilter::read(call.request)?;
     let hash = filter.hash_iv.map_or(ClockHash::Plain, ClockHash::With);
-    let counts_only = filter.counts_only;
+    let is_change = filter.is_change;
     filter.apply(&mut range)?;
     let (wants, asked) = match (&resource[..], size) {
         (b"rangetrees", Some(size)) => (FoldWants::Tree(size, hash), Asked::Tree),
@@ -119,10 +122,11 @@ fn read_range(call: &Call<'_>, bucket: &Bucket) -> Result<FoldQuestion, BadFilte
         (b"objectstats", _) => (FoldWants::Stats, Asked::Stats),
         (b"tombs", _) => (FoldWants::Tombstones, Asked::KeysClocks),
         (b"rangerepl", _) => (FoldWants::Stats, Asked::Count),
-        (b"reap", _) if counts_only => (FoldWants::Tombstones, Asked::Count),
-        (b"erase", _) if counts_only => (FoldWants::Living, Asked::Count),
-        (b"rangerepair", _) => return Err(BadFilter::NotHere("repairs of a range, which exchanges make unasked")),
-        _ => return Err(BadFilter::NotHere("to erase and reap by folds")),
+        (b"reap", _) if is_change => (FoldWants::Tombstones, Asked::Change(JobKind::Reap)),
+        (b"erase", _) if is_change => (FoldWants::Living, Asked::Change(JobKind::Erase)),
+        (b"reap", _) => (FoldWants::Tombstones, Asked::Count),
+        (b"erase", _) => (FoldWants::Living, Asked::Count),
+        _ => (FoldWants::Clocks, Asked::Change(JobKind::Repair)),
     };
     Ok(FoldQuestion { range, wants, asked })
 }
