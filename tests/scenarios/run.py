@@ -15,6 +15,7 @@ from functools import partial
 import console
 import datatypes
 import exchanging
+import folding
 import forming
 import hooking
 import interfaces
@@ -37,7 +38,7 @@ from world import World
 SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, partial(World, settings=mapreduce.SETTINGS), 3),
           (interfaces, World, 5)]
 ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts, pipes,
-         exchanging]
+         exchanging, folding]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
@@ -50,6 +51,8 @@ SCENARIOS = {
     exchanging: ["verify_aae", "verify_tictac_aae", "verify_tictacaae_nodedown", "verify_tictacaae_rebuildcrash",
                  "verify_corruption_filtering", "verify_2i_aae", "index_is_scrubbed", "kv679_dataloss", "kv679_tombstone",
                  "kv679_tombstone2"],
+    folding: ["verify_overflowq", "nextgenrepl_reaptombs", "nextgenrepl_deletemodes", "nextgenrepl_deletewithfailure",
+              "verify_dollarkeyreap", "verify_aaefold_rangerepair", "verify_aaefold_range", "verify_aaefold_range_api"],
     scripts: ["mapred_javascript", "registered_functions"],
     pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking", "pipe_client_leaves"],
     returning: ["returning_copy", "returning_older_copy", "returning_under_its_name",
