@@ -2,6 +2,7 @@
 
 use md5::{Digest, Md5};
 use ombak_types::Bucket;
+use ombak_types::names::DEFAULT_TYPE;
 
 /// The place of a key in the trees of all sizes, and the part of its hash that goes into a leaf
 /// (docs/riak/semantics.md §8.2).
@@ -17,11 +18,16 @@ impl Segment {
     /// The segment of a key: MD5 of the bucket's type (if it is not the default one), the bucket
     /// and the key, without separators.
     pub fn of(bucket: &Bucket, key: &[u8]) -> Self {
+        Self::of_parts(&bucket.bucket_type, &bucket.name, key)
+    }
+
+    /// The same, of the type and the name of the bucket.
+    pub fn of_parts(bucket_type: &[u8], bucket_name: &[u8], key: &[u8]) -> Self {
         let mut md5 = Md5::new();
-        if !bucket.is_default_type() {
-            md5.update(&bucket.bucket_type);
+        if bucket_type != DEFAULT_TYPE {
+            md5.update(bucket_type);
         }
-        md5.update(&bucket.name);
+        md5.update(bucket_name);
         md5.update(key);
         let digest: [u8; 16] = md5.finalize().into();
         let [a, b, _, _, e, f, g, h, i, j, ..] = digest;
