@@ -45,6 +45,8 @@ const CRATES: &[Floors] = &[Floors {
         &["config"],
         // What the classes of a partition hold, in sums.
         &["sums"],
+        // Riak's trees over the same.
+        &["kept_trees"],
         // One key of one store, and who follows the changes of all.
         &["partition"],
         &["feed"],
@@ -53,6 +55,8 @@ const CRATES: &[Floors] = &[Floors {
         &["transfer"],
         // What is read although nobody asks for it.
         &["scrub"],
+        // Which trees are kept.
+        &["tree_keeping"],
         // The requests.
         &["engine"],
         // What works over the engine.

@@ -37,6 +37,7 @@ pub mod fuzzing;
 pub mod hooks;
 mod hot;
 mod interface;
+mod kept_trees;
 mod listing;
 mod names;
 mod open_error;
@@ -52,16 +53,21 @@ mod slow;
 mod start;
 mod sums;
 mod transfer;
+mod tree_keeping;
 
 pub use buckets::{BackendChoice, BucketRegistry};
 pub use conditional::Ballot;
-pub use config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, ScrubConfig, TransferConfig, WithoutMajority};
+pub use config::{
+    DeleteMode, KeepTrees, KvConfig, ObjectLimits, ReadRepairLimits, ScrubConfig, TransferConfig, TreesConfig,
+    WithoutMajority,
+};
 pub use coordination::expiry;
 #[cfg(feature = "deliberate-faults")]
 pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
 pub use digest::is_tombstone;
 pub use engine::{Kv, LocalReplica, NoPart, PauseNumber, WeakKv};
 pub use interface::{ImportOutcome, Importer, Share};
+pub use kept_trees::remove_saved_trees;
 pub use listing::Listing;
 pub use open_error::OpenError;
 pub use query::{QueryResults, head_terms};

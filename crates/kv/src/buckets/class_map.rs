@@ -85,6 +85,11 @@ pub(super) fn print_of(name: &[u8], props: &BucketProps) -> u64 {
     xxh3_64(&[&length[..], name, &n[..], backend].concat())
 }
 
+/// A number for a type or bucket whose keys are not in kept trees, while its class has them or not.
+pub(super) fn exclusion_print_of(name: &[u8]) -> u64 {
+    xxh3_64(&[b"aae_tree_exclude", name].concat())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::BucketRegistry;
@@ -126,6 +131,36 @@ mod tests {
         registry.update_type(b"t", &map(json!({"n_val": 5}))).unwrap();
         assert!(registry.snapshot().class_map(5).epoch > own.epoch);
         assert_eq!(now(), others);
+    }
+
+    #[test]
+    fn kept_trees_have_other_keys_exactly_when_a_bucket_is_excluded_or_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || BucketRegistry::open(Arc::new(RealFs), dir.path(), "n", &PropMap::new()).unwrap();
+        let registry = open();
+        let now = || (registry.snapshot().class_map(3), registry.snapshot().exclusion_map(3));
+        let exclude = |bucket: &Bucket, is_excluded: bool| {
+            registry.set_bucket(bucket, &map(json!({"aae_tree_exclude": is_excluded}))).unwrap();
+        };
+        let (bucket, began) = (Bucket::untyped("b"), now());
+        registry.set_bucket(&bucket, &map(json!({"allow_mult": true}))).unwrap();
+        assert_eq!(now(), began, "another property");
+        exclude(&bucket, true);
+        let excluded = now();
+        assert_eq!(excluded.0, began.0, "its keys are where they were");
+        assert!(excluded.1.epoch > began.1.epoch && excluded.1.print != began.1.print);
+        assert_eq!(open().snapshot().exclusion_map(3).print, excluded.1.print, "the same after a restart");
+        assert_eq!(registry.snapshot().exclusion_map(2), ClassMap::default(), "the bucket has another n");
+        exclude(&bucket, false);
+        assert!(now().1.print == began.1.print && now().1.epoch > excluded.1.epoch);
+        registry.create_type(b"t", &map(json!({"aae_tree_exclude": true}))).unwrap();
+        registry.activate_type(b"t").unwrap();
+        let typed = now().1;
+        assert!(typed.print != began.1.print, "a whole type");
+        exclude(&Bucket::typed("t", "own"), true);
+        assert_eq!(now().1, typed, "the bucket is as its type");
+        exclude(&Bucket::typed("t", "own"), false);
+        assert!(now().1.epoch > typed.epoch);
     }
 
     #[test]

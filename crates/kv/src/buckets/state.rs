@@ -1,6 +1,6 @@
 //! The state of the registry, and the effective properties that follow from it.
 
-use super::class_map::{ClassMap, ClassMaps, Prints, add_print, print_of};
+use super::class_map::{ClassMap, ClassMaps, Prints, add_print, exclusion_print_of, print_of};
 use super::open_record::{OpenRecord, OpenRecords, RecordName};
 use bytes::Bytes;
 use imbl::{HashMap, OrdMap};
@@ -164,6 +164,8 @@ pub struct Snapshot {
     by_prefix: HashMap<Vec<u8>, Arc<BucketProps>>,
     /// Which keys are in which class and on which backend.
     class_maps: ClassMaps,
+    /// Which keys are not in kept trees, by their n.
+    exclusion_maps: ClassMaps,
     /// Whether some bucket may have commit hooks. It stays set when the last of them is gone.
     pub(crate) may_have_hooks: bool,
     /// The n_vals of changes that are decided, and that no request sees yet.
@@ -184,12 +186,18 @@ impl Snapshot {
             buckets: HashMap::new(),
             by_prefix: HashMap::new(),
             class_maps: ClassMaps::default(),
+            exclusion_maps: ClassMaps::default(),
             expected_n_vals: Arc::default(),
         };
         let mut prints = Prints::new();
         let default = &snapshot.default_type.props;
         add_print(&mut prints, default.n_val, print_of(DEFAULT_TYPE, default));
         snapshot.class_maps.change(&Prints::new(), &prints);
+        if default.aae_tree_exclude {
+            let mut prints = Prints::new();
+            add_print(&mut prints, default.n_val, exclusion_print_of(DEFAULT_TYPE));
+            snapshot.exclusion_maps.change(&Prints::new(), &prints);
+        }
         let Records { types, buckets, open } = records;
         snapshot.records.open = open;
         for (name, record) in types {
@@ -203,7 +211,7 @@ impl Snapshot {
 
     /// Applies one change.
     pub(super) fn apply(&mut self, settings: &Settings, change: RecordChange) {
-        let before = self.class_prints_of(&change);
+        let (before, excluded_before) = (self.class_prints_of(&change), self.exclusion_prints_of(&change));
         match &change {
             RecordChange::Type(name, record) => {
                 match record {
@@ -221,8 +229,9 @@ impl Snapshot {
             RecordChange::Bucket(bucket, record) => self.set_bucket(bucket, record.as_ref()),
             RecordChange::Open(..) => {}
         }
-        let after = self.class_prints_of(&change);
+        let (after, excluded_after) = (self.class_prints_of(&change), self.exclusion_prints_of(&change));
         self.class_maps.change(&before, &after);
+        self.exclusion_maps.change(&excluded_before, &excluded_after);
         self.records.apply(change);
     }
 
@@ -260,6 +269,40 @@ impl Snapshot {
         }
     }
 
+    /// The parts of the prints of the exclusion maps that a change can alter.
+    fn exclusion_prints_of(&self, change: &RecordChange) -> Prints {
+        let mut prints = Prints::new();
+        match change {
+            RecordChange::Type(name, _) => {
+                if let Some(created) = self.types.get(name).filter(|created| created.effective.props.aae_tree_exclude) {
+                    add_print(&mut prints, created.effective.props.n_val, exclusion_print_of(name));
+                }
+                let buckets = self.records.buckets_of(name);
+                buckets.for_each(|(bucket, _)| self.add_exclusion_print_of_bucket(bucket, &mut prints));
+            }
+            RecordChange::Bucket(bucket, _) => self.add_exclusion_print_of_bucket(bucket, &mut prints),
+            RecordChange::Open(..) => {}
+        }
+        prints
+    }
+
+    /// Adds nothing if the bucket is excluded from kept trees exactly if its type is.
+    fn add_exclusion_print_of_bucket(&self, bucket: &Bucket, prints: &mut Prints) {
+        let Some(own) = self.buckets.get(bucket) else { return };
+        let of_type = self.of_type(&bucket.bucket_type).is_some_and(|of_type| of_type.props.aae_tree_exclude);
+        if own.aae_tree_exclude != of_type {
+            let mut prefix = Vec::new();
+            encode_bucket_prefix(bucket, &mut prefix);
+            add_print(prints, own.n_val, exclusion_print_of(&prefix));
+        }
+    }
+
+    /// Which keys of the classes with this n are not in kept trees, beside [`Self::class_map`]: two
+    /// states in which both maps are equal have the same keys in kept trees.
+    pub(crate) fn exclusion_map(&self, n: u32) -> ClassMap {
+        self.exclusion_maps.of(n)
+    }
+
     /// A number for the classes with this n: states of the registry with equal numbers have the
     /// same keys in them, also after a restart.
     pub fn class_print(&self, n: u32) -> u64 {
@@ -274,6 +317,7 @@ impl Snapshot {
     /// Takes the place of another state, from which it was not made.
     pub(super) fn succeed(&mut self, earlier: &Self) {
         self.class_maps = self.class_maps.succeeding(&earlier.class_maps);
+        self.exclusion_maps = self.exclusion_maps.succeeding(&earlier.exclusion_maps);
     }
 
     fn set_bucket(&mut self, bucket: &Bucket, record: Option<&BucketRecord>) {

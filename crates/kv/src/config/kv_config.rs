@@ -1,6 +1,6 @@
 //! The configuration of an engine.
 
-use super::{ScrubConfig, TransferConfig};
+use super::{ScrubConfig, TransferConfig, TreesConfig};
 use crate::buckets::BackendChoice;
 use crate::hooks::Hooks;
 use crate::replica::{NoPeers, Peers};
@@ -122,6 +122,8 @@ pub struct KvConfig {
     /// Whether sums that are wrong for no known reason are noted, and do not end the process. By
     /// default they end a program with debug assertions, so that a test notices them.
     pub tolerates_sums_differences: bool,
+    /// Which trees are kept.
+    pub trees: TreesConfig,
     /// How fast what nobody reads is read and checked.
     pub scrub: ScrubConfig,
     /// Whether the node may be one of several. Then it reaps nothing until
@@ -163,6 +165,7 @@ impl KvConfig {
             transfer: TransferConfig::default(),
             keeps_sums: true,
             tolerates_sums_differences: !cfg!(debug_assertions),
+            trees: TreesConfig::default(),
             scrub: ScrubConfig::default(),
             awaits_ring: false,
             hooks: Hooks::default(),

@@ -7,6 +7,7 @@ use crate::feed::Feeds;
 use crate::open_error::OpenError;
 use crate::partition::PartitionTable;
 use crate::scrub::Scrubbing;
+use crate::tree_keeping::{ROUND, TreeKeeping};
 use ombak_runtime::Periodic;
 use ombak_stats::Stats;
 use std::sync::Arc;
@@ -23,14 +24,17 @@ const SYNC_LOOK_MAX: Duration = Duration::from_secs(1);
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which scrubbing goes on.
 const SCRUB_INTERVAL: Duration = Duration::from_millis(100);
+/// The interval at which kept trees are made and checked.
+const TREES_INTERVAL: Duration = ROUND;
 /// The interval at which consumers of changes go on.
 const FEED_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The threads that maintain and scrub the stores, remove tombstones and lead consumers of changes,
-/// until they are stopped or dropped.
+/// The threads that maintain and scrub the stores, keep trees, remove tombstones and lead consumers
+/// of changes, until they are stopped or dropped.
 pub(super) struct Background {
     threads: Vec<Box<dyn Periodic>>,
     scrubbing: Arc<Scrubbing>,
+    tree_keeping: Arc<TreeKeeping>,
     is_stopping: Arc<AtomicBool>,
 }
 
@@ -39,7 +43,7 @@ impl Background {
         config: &KvConfig,
         partitions: &Arc<PartitionTable>,
         reaper: &Arc<Reaper>,
-        scrubbing: &Arc<Scrubbing>,
+        (scrubbing, tree_keeping): (&Arc<Scrubbing>, &Arc<TreeKeeping>),
         stats: &Arc<Stats>,
     ) -> Result<Self, OpenError> {
         let (partitions, reaper, stats) = (partitions.clone(), reaper.clone(), stats.clone());
@@ -66,6 +70,10 @@ impl Background {
             let (scrubbing, stops) = (scrubbing.clone(), is_stopping.clone());
             threads.push(start("ombak-scrub", SCRUB_INTERVAL, Box::new(move || scrubbing.work(&stops)))?);
         }
+        if tree_keeping.is_enabled() {
+            let (keeping, stops) = (tree_keeping.clone(), is_stopping.clone());
+            threads.push(start("ombak-trees", TREES_INTERVAL, Box::new(move || keeping.work(&stops)))?);
+        }
         let stops = is_stopping.clone();
         let maintain = move || maintain(&partitions, clock.wall_clock().secs(), &stops);
         threads.push(start("ombak-maintain", config.maintain_interval, Box::new(maintain))?);
@@ -75,7 +83,8 @@ impl Background {
             stats.tick(clock.now());
         };
         threads.push(start("ombak-reaper", REAP_INTERVAL, Box::new(reap))?);
-        Ok(Self { threads, scrubbing: scrubbing.clone(), is_stopping })
+        let (scrubbing, tree_keeping) = (scrubbing.clone(), tree_keeping.clone());
+        Ok(Self { threads, scrubbing, tree_keeping, is_stopping })
     }
 
     /// Ends the threads and waits for them.
@@ -83,6 +92,7 @@ impl Background {
         self.is_stopping.store(true, Ordering::Relaxed);
         self.threads.iter().for_each(|thread| thread.stop());
         self.scrubbing.save();
+        self.tree_keeping.stop();
     }
 }
 

@@ -14,7 +14,7 @@ use super::tombstone_reaper::Reaper;
 use super::waking::Waking;
 use crate::buckets::BucketRegistry;
 use crate::conditional::{Ballots, ConditionalPuts};
-use crate::config::KvConfig;
+use crate::config::{KeepTrees, KvConfig};
 use crate::deliberate_faults::{BrokenRule, is_broken, to_put_in_force};
 use crate::hot::HotKeys;
 use crate::names::Vtags;
@@ -28,6 +28,7 @@ use crate::scrub::Scrubbing;
 use crate::slow::SlowLog;
 use crate::sums::SumsSetup;
 use crate::transfer::Transfers;
+use crate::tree_keeping::TreeKeeping;
 use futures_util::future::{Either, select};
 use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::placement::Placement;
@@ -97,6 +98,8 @@ pub(crate) struct Engine {
     pub(crate) waking: Waking,
     /// Reads what nobody asks for.
     pub(crate) scrubbing: Arc<Scrubbing>,
+    /// Keeps the trees that folds ask for.
+    pub(crate) tree_keeping: Arc<TreeKeeping>,
     limiter: RequestLimiter,
     background: Background,
     pub(crate) identity: Identity,
@@ -153,7 +156,13 @@ impl Engine {
         let fold_pool = FairPool::start(runtime, "ombak-fold", FOLD_THREADS, config.requests_max).map_err(no_thread)?;
         let scrubbing = Arc::new(Scrubbing::open(&config, partitions.clone()));
         stats.attach(scrubbing.clone());
-        let background = Background::start(&config, &partitions, &reaper, &scrubbing, &stats)?;
+        let tree_keeping = Arc::new(TreeKeeping::new(&config, buckets.clone(), partitions.clone()));
+        stats.attach(tree_keeping.clone());
+        let placement = Placement::of_ring(Arc::new(ring));
+        if !config.awaits_ring {
+            tree_keeping.set_placement(identity.node_id, &placement);
+        }
+        let background = Background::start(&config, &partitions, &reaper, (&scrubbing, &tree_keeping), &stats)?;
         let vtags = Vtags::new(random_u64(runtime)?);
         directory.remove_clean_mark();
         info!(node = config.node_name, boot = identity.boot, "node opened");
@@ -169,7 +178,7 @@ impl Engine {
             hot: HotKeys::new(config.runtime.now()),
             slow,
             config,
-            placements: Placements::new(Placement::of_ring(Arc::new(ring))),
+            placements: Placements::new(placement),
             answered: AnsweredRequests::default(),
             buckets,
             stats,
@@ -183,6 +192,7 @@ impl Engine {
             repair_answers: AnswersSlot::default(),
             forwarded_puts: ForwardedPuts::default(),
             scrubbing,
+            tree_keeping,
             background,
             identity,
             directory,
@@ -306,6 +316,7 @@ impl Engine {
         self.transfers.set_placement(&placement, here, &self.partitions, &ns);
         self.placements.set(placement.clone());
         self.transfers.placement_is_in_force(&placement, here, &self.partitions, &ns);
+        self.tree_keeping.set_placement(here, &placement);
         if is_alone {
             self.reaping.due.clear();
             self.reaper.set_alone(true);
@@ -486,7 +497,8 @@ fn open_partitions(
         choice_print: config.backend_choice.as_ref().map_or(0, |choice| choice.print()),
         tolerates_differences: config.tolerates_sums_differences,
     };
-    let table = table.with_sums(config.keeps_sums.then(sums));
+    let keeps_trees = config.trees.keep != KeepTrees::Never;
+    let table = table.with_sums(config.keeps_sums.then(sums)).with_trees(keeps_trees);
     for partition in 0..config.ring_size {
         table.open(partition).map_err(|source| OpenError::Store { partition, source })?;
     }

@@ -13,6 +13,9 @@ pub enum GatheredEntry {
     Bucket(Bucket),
     /// The leaves of a branch of a tree: 4 bytes each, big-endian.
     Branch(u32, Vec<u8>),
+    /// The root of a tree: 4 bytes for each branch, big-endian. A home partition has one such part
+    /// at most.
+    Root(Vec<u8>),
     /// Statistics. A home partition has one such part at most.
     Stats(FoldStats),
 }
@@ -24,6 +27,7 @@ impl GatheredEntry {
             Self::Key(found) => found.bytes(),
             Self::Bucket(bucket) => bucket.bucket_type.len() + bucket.name.len() + 8,
             Self::Branch(_, leaves) => leaves.len() + 8,
+            Self::Root(hashes) => hashes.len() + 8,
             Self::Stats(stats) => 32 + 16 * (stats.sizes.len() + stats.siblings.len()),
         }
     }

@@ -24,6 +24,7 @@ pub(super) enum Gathered {
     Buckets(BTreeSet<Bucket>),
     Stats(FoldStats),
     Tree(ClockHash, Tree),
+    Root(ClockHash, Tree),
 }
 
 impl Gathered {
@@ -32,6 +33,7 @@ impl Gathered {
             FoldWants::Buckets => Self::Buckets(BTreeSet::new()),
             FoldWants::Stats => Self::Stats(FoldStats::default()),
             FoldWants::Tree(size, hash) => Self::Tree(hash, Tree::new(size)),
+            FoldWants::Root(size, hash) => Self::Root(hash, Tree::new(size)),
             keys => Self::Keys(keys, Vec::new()),
         }
     }
@@ -44,7 +46,7 @@ impl Gathered {
                 buckets.insert(visited.bucket);
             }
             Self::Stats(stats) => stats.add(visited.bytes, visited.object.siblings.len()),
-            Self::Tree(hash, tree) => {
+            Self::Tree(hash, tree) | Self::Root(hash, tree) => {
                 tree.add(Segment::of(&visited.bucket, visited.key), hash.of(&visited.object.clock));
             }
         }
@@ -54,7 +56,7 @@ impl Gathered {
     pub(super) fn take_keys(&mut self) -> Vec<GatheredEntry> {
         match self {
             Self::Keys(_, keys) => std::mem::take(keys).into_iter().map(GatheredEntry::Key).collect(),
-            Self::Buckets(_) | Self::Stats(_) | Self::Tree(..) => Vec::new(),
+            Self::Buckets(_) | Self::Stats(_) | Self::Tree(..) | Self::Root(..) => Vec::new(),
         }
     }
 
@@ -67,6 +69,7 @@ impl Gathered {
             Self::Tree(_, tree) => {
                 tree.branches().map(|branch| GatheredEntry::Branch(branch, tree.branch(branch).to_vec())).collect()
             }
+            Self::Root(_, tree) => vec![GatheredEntry::Root(tree.root())],
         }
     }
 }

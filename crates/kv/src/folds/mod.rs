@@ -11,11 +11,15 @@
 //! Invariants:
 //! * Tombstones are objects like others, unless the fold asks for living ones.
 //! * A walk reads heads and no values.
+//! * A tree over the keys of an n_val has no buckets with `aae_tree_exclude`. If the store of a
+//!   home partition keeps the tree (`kept_trees`), it answers in place of a walk, with the same
+//!   parts.
 //! * A result holds at most [`FOUND_MAX`] keys or buckets. A [`KeyConsumer`] gets any number of
 //!   keys.
 
 mod entry;
 mod gathered;
+mod kept;
 mod key_consumer;
 mod range;
 mod result;
@@ -24,6 +28,7 @@ mod walk;
 mod wants;
 
 pub use entry::GatheredEntry;
+pub(crate) use kept::{gather_kept, kept_class};
 pub use key_consumer::KeyConsumer;
 pub use range::{FoldOf, FoldRange, SegmentFilter};
 pub(crate) use result::FOUND_MAX;

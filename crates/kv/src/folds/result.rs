@@ -23,6 +23,8 @@ pub struct FoldResult {
     pub stats: FoldStats,
     /// The tree.
     pub tree: Tree,
+    /// The root of the tree that was asked for: 4 bytes for each branch, big-endian.
+    pub root: Vec<u8>,
     /// About how many bytes the nodes have sent for it.
     pub bytes: u64,
 }
@@ -34,11 +36,16 @@ impl FoldResult {
             FoldWants::Tree(size, _) => *size,
             _ => TreeSize::XxSmall,
         };
+        let root = match wants {
+            FoldWants::Root(size, _) => Tree::new(*size).root(),
+            _ => Vec::new(),
+        };
         Self {
             keys: Vec::new(),
             buckets: BTreeSet::new(),
             stats: FoldStats::default(),
             tree: Tree::new(size),
+            root,
             bytes: 0,
         }
     }
@@ -57,6 +64,12 @@ impl FoldResult {
                     if !self.tree.add_branch(branch, &leaves) {
                         return Err(StoreFailure::internal("a node has sent a branch of another tree").into());
                     }
+                }
+                GatheredEntry::Root(hashes) => {
+                    if hashes.len() != self.root.len() {
+                        return Err(StoreFailure::internal("a node has sent the root of another tree").into());
+                    }
+                    self.root.iter_mut().zip(hashes).for_each(|(hash, added)| *hash ^= added);
                 }
             }
         }

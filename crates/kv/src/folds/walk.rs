@@ -6,7 +6,7 @@ use super::range::{FoldOf, FoldRange};
 use super::wants::FoldWants;
 use crate::buckets::BucketRegistry;
 use crate::partition::Partition;
-use crate::routing::class_of_key;
+use crate::routing::{class_of_key, tree_class_of_key};
 use bytes::Bytes;
 use ombak_storage::{Detail, FoldEntry, Scope, Snapshot, StorageError};
 use ombak_types::names::{decode_storage_key, encode_bucket_prefix};
@@ -29,6 +29,8 @@ pub(crate) struct FoldWalk {
     set_aside_to: u64,
     gathered: Gathered,
     detail: Detail,
+    /// Whether it makes a tree.
+    is_tree: bool,
 }
 
 impl FoldWalk {
@@ -47,8 +49,9 @@ impl FoldWalk {
             FoldOf::Bucket(bucket) => encode_bucket_prefix(bucket, &mut prefix),
             FoldOf::Classes(wanted) => classes.retain(|n| wanted.contains(n)),
         }
+        let is_tree = matches!(wants, FoldWants::Tree(..) | FoldWants::Root(..));
         let detail = if wants == FoldWants::Buckets { Detail::Keys } else { Detail::Heads };
-        Ok(Self { range, classes, prefix, snapshot, set_aside_to, gathered: Gathered::new(wants), detail })
+        Ok(Self { range, classes, prefix, snapshot, set_aside_to, gathered: Gathered::new(wants), detail, is_tree })
     }
 
     /// Visits the next objects. Returns the keys that they gave, or `None` if there are no more
@@ -59,11 +62,12 @@ impl FoldWalk {
         budget: &mut usize,
     ) -> Result<Option<Vec<GatheredEntry>>, Error> {
         let buckets = buckets.snapshot();
-        let Self { range, classes, prefix, snapshot, set_aside_to, detail, .. } = self;
+        let Self { range, classes, prefix, snapshot, set_aside_to, detail, is_tree, .. } = self;
+        let class_of = if *is_tree { tree_class_of_key } else { class_of_key };
         let is_wanted = |key: &[u8]| {
             let of_class = match &range.of {
                 FoldOf::Bucket(_) => true,
-                FoldOf::Classes(_) => class_of_key(&buckets, key).is_some_and(|n| classes.contains(&n)),
+                FoldOf::Classes(_) => class_of(&buckets, key).is_some_and(|n| classes.contains(&n)),
             };
             of_class && includes_key(range, key)
         };

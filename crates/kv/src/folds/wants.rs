@@ -21,6 +21,8 @@ pub enum FoldWants {
     Stats,
     /// A tree over keys and clocks.
     Tree(TreeSize, ClockHash),
+    /// The root of such a tree alone.
+    Root(TreeSize, ClockHash),
     /// The buckets.
     Buckets,
 }

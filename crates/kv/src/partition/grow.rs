@@ -181,7 +181,8 @@ impl Locked<'_> {
         }
         let body: &[&[u8]] = &[&added];
         let write = write_of(&object, key, (&head, body), digest, age_from_secs(now));
-        let appended = partition.extend(&write, kept_bytes, self.access.read_mode());
+        let clocks = partition.clocks(self.known_clock(), &object.clock);
+        let appended = partition.extend(&write, (kept_bytes, self.access.read_mode()), clocks);
         let appended = appended.map_err(|e| write_failed(partition, key, e))?;
         partition.tell(key, self.old().as_ref(), Some(&object), (appended.seq, origin));
         let (seq, replaced_entries) = (appended.seq, self.replaced_entries());

@@ -6,6 +6,7 @@ use super::rules::age_from_stored;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{ValueKind, unite_values};
+use crate::kept_trees::{KEPT_HASH, KnownClock};
 use ombak_storage::{Appended, Origin, StorageError, Stored, Write};
 use ombak_types::object::{IndexEntry, Merged};
 use ombak_types::time::UnixMicros;
@@ -105,7 +106,8 @@ impl<'a> Locked<'a> {
 
     /// What a write takes the place of.
     pub(super) fn replaced(&self) -> Replaced {
-        Replaced { old: self.old(), is_grown: self.replaces_grown(), entries: self.replaced_entries() }
+        let (old, is_grown, entries) = (self.old(), self.replaces_grown(), self.replaced_entries());
+        Replaced { old, is_grown, entries, clock: self.known_clock() }
     }
 
     /// The index entries of the version that a write replaces. Without any, this allocates nothing.
@@ -124,6 +126,12 @@ impl<'a> Locked<'a> {
     pub(super) fn old(&self) -> Option<Object> {
         let is_observed = self.partition.is_observed();
         self.local.as_ref().or(self.unreadable.as_ref()).filter(|_| is_observed).cloned()
+    }
+
+    /// The hash of the clock of the version that a write replaces, if a kept tree needs it.
+    pub(super) fn known_clock(&self) -> Option<KnownClock> {
+        let local = self.local.as_ref().filter(|_| self.partition.is_keeping_trees())?;
+        Some(KnownClock { seq: self.local_seq, hash: KEPT_HASH.of(&local.clock) })
     }
 
     /// The position of the current version in the store's append order; 0 when there is none.
@@ -304,7 +312,7 @@ impl<'a> Locked<'a> {
     /// Removes a version that is set aside. Returns whether it was still there. Blocks.
     pub fn drop_set_aside(self, expected: u64) -> Result<bool, Failure> {
         let is_there = self.set_aside(expected)?.is_some();
-        Ok(is_there && self.partition.delete_if(self.key, expected)?.is_some())
+        Ok(is_there && self.partition.delete_if((self.key, expected), None)?.is_some())
     }
 
     fn set_aside(&self, expected: u64) -> Result<Option<Stored>, Failure> {
@@ -313,7 +321,7 @@ impl<'a> Locked<'a> {
     }
 
     fn remove(self, expected: u64, origin: Origin) -> Result<bool, Failure> {
-        let removed = self.partition.delete_if(self.key, expected)?;
+        let removed = self.partition.delete_if((self.key, expected), self.known_clock())?;
         Ok(self.tell_removed(removed, origin))
     }
 
@@ -328,7 +336,7 @@ impl<'a> Locked<'a> {
     /// (docs/design/replication.md §4), and that this node is no primary of it.
     pub fn remove_proven(self, proven: u64) -> Result<bool, Failure> {
         if is_broken(BrokenRule::OnlyProvenVersionsAreRemoved) {
-            let removed = self.partition.delete_any(self.key)?;
+            let removed = self.partition.delete_any(self.key, self.known_clock())?;
             return Ok(self.tell_removed(removed, Origin::Handoff));
         }
         self.remove(proven, Origin::Handoff)
@@ -343,6 +351,8 @@ pub(super) struct Replaced {
     is_grown: bool,
     /// Its index entries.
     entries: Vec<IndexEntry>,
+    /// The hash of its clock, for kept trees.
+    clock: Option<KnownClock>,
 }
 
 /// Drops what a new event replaces anyway: the expired siblings, or all siblings if the object has
@@ -466,8 +476,8 @@ pub(super) fn append(
     rules: Option<&WriteRules<'_>>,
     age_from_secs: u32,
 ) -> Result<Written, Failure> {
-    let Replaced { old, is_grown, entries: replaced_entries } = replaced;
-    let digest = digest(&object);
+    let Replaced { old, is_grown, entries: replaced_entries, clock } = replaced;
+    let (digest, clocks) = (digest(&object), partition.clocks(clock, &object.clock));
     let appended = HEAD_BUFFER.with_borrow_mut(|head| {
         head.clear();
         head.shrink_to(HEAD_BUFFER_BYTES_KEPT);
@@ -477,7 +487,7 @@ pub(super) fn append(
         }
         let body: SmallVec<[&[u8]; 4]> = object.siblings.iter().map(|s| &s.value[..]).collect();
         let write = write_of(&object, key, (head, &body), digest, age_from_secs);
-        partition.put(&write, is_grown).map_err(|e| write_failed(partition, key, e))
+        partition.put(&write, is_grown, clocks).map_err(|e| write_failed(partition, key, e))
     })?;
     partition.tell(key, old.as_ref(), Some(&object), (appended.seq, origin));
     let seq = appended.seq;

@@ -23,6 +23,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tombstones;
+mod treeing;
 mod unreadable_keys;
 mod write_gate;
 

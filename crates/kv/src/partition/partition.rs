@@ -9,6 +9,7 @@ use super::unreadable_keys::UnreadableKeys;
 use super::{Access, Failure};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::hooks::{Change, ValueKind, WriteObserver};
+use crate::kept_trees::PartitionTrees;
 use crate::sums::PartitionSums;
 use bytes::Bytes;
 use ombak_storage::{Backend, Origin, Snapshot, StorageError, Stored, UnreadableObserver};
@@ -46,6 +47,8 @@ pub struct Partition {
     snapshot_holders: Arc<WaitingHolders>,
     /// The sums of its classes, if they are kept.
     sums: Option<Arc<PartitionSums>>,
+    /// The kept trees of its classes, if it may have some.
+    trees: Option<Arc<PartitionTrees>>,
 }
 
 impl Partition {
@@ -55,7 +58,7 @@ impl Partition {
         let set_aside_to = AtomicU64::new(0);
         let (unreadable_keys, snapshot_holders) = (Arc::default(), Arc::default());
         let (observers, kinds) = (Vec::new(), Vec::new());
-        let (origins, sums) = (None, None);
+        let (origins, sums, trees) = (None, None, None);
         Self {
             number,
             store,
@@ -69,6 +72,7 @@ impl Partition {
             unreadable_keys,
             snapshot_holders,
             sums,
+            trees,
         }
     }
 
@@ -147,6 +151,16 @@ impl Partition {
         self.sums.as_ref()
     }
 
+    /// Keeps these trees of its classes.
+    pub(super) fn growing_trees(self, trees: Option<Arc<PartitionTrees>>) -> Self {
+        Self { trees, ..self }
+    }
+
+    /// The kept trees of its classes, if it may have some.
+    pub(super) const fn trees(&self) -> Option<&Arc<PartitionTrees>> {
+        self.trees.as_ref()
+    }
+
     /// A snapshot of the store for folds. If the store has too many, queries that wait for their
     /// clients give theirs back.
     pub fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
@@ -165,6 +179,7 @@ impl Partition {
     pub(crate) fn set_aside(&self, seq: u64) {
         self.set_aside_to.store(seq, Ordering::SeqCst);
         self.set_aside_in_sums(seq);
+        self.set_aside_in_trees(seq);
     }
 
     /// The seq up to which versions are set aside; 0: none is.
@@ -305,7 +320,7 @@ impl Partition {
     /// primary was proved to hold. Observers are not told what it was. Blocks.
     pub fn remove_unread(&self, key: &[u8], proven: u64) -> Result<bool, Failure> {
         let _guard = self.locks.lock(key, Access::Blocking).ok_or(Failure::WouldBlock)?;
-        let Some(removed) = self.delete_if(key, proven)? else { return Ok(false) };
+        let Some(removed) = self.delete_if((key, proven), None)? else { return Ok(false) };
         self.tell(key, None, None, (removed.seq, Origin::Handoff));
         Ok(true)
     }
@@ -321,7 +336,7 @@ impl Partition {
         }
         // The version may have had events of this node.
         self.raise_floor();
-        let Some(removed) = self.delete_if(key, digest)? else { return Ok(false) };
+        let Some(removed) = self.delete_if((key, digest), None)? else { return Ok(false) };
         self.tell(key, None, None, (removed.seq, Origin::Repair));
         Ok(true)
     }
@@ -401,6 +416,7 @@ impl Partition {
         match self.store.close() {
             Ok(()) => {
                 self.save_sums();
+                self.save_trees();
                 Ok(())
             }
             Err(StorageError::Closed) => Ok(()),

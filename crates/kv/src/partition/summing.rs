@@ -2,7 +2,8 @@
 
 use super::partition::Partition;
 use crate::sums::{ClassCut, PartitionSums, SumsSetup, SumsState, SumsWalk};
-use ombak_storage::StorageError;
+use ombak_storage::{DropObserver, StorageError};
+use std::sync::Arc;
 
 /// How often a cut is tried while the store removes something by itself.
 const CUT_TRIES: usize = 3;
@@ -10,7 +11,8 @@ const CUT_TRIES: usize = 3;
 impl Partition {
     /// Keeps sums of the classes from now on. Called before the first write. Blocks.
     pub(crate) fn with_sums(self, setup: &SumsSetup) -> Self {
-        let sums = PartitionSums::open(self.number(), &**self.store(), setup);
+        let next = self.trees().map(|trees| trees.clone() as Arc<dyn DropObserver>);
+        let sums = PartitionSums::open(self.number(), &**self.store(), setup, next);
         self.counting_in(sums)
     }
 

@@ -34,6 +34,8 @@ pub struct PartitionTable {
     snapshot_holders: Arc<WaitingHolders>,
     /// With what partitions keep sums of their classes, if they do.
     sums: Option<SumsSetup>,
+    /// Whether partitions that keep sums can keep trees, too.
+    keeps_trees: bool,
     /// Held while a partition is opened, closed or dropped.
     changes: Mutex<()>,
 }
@@ -45,7 +47,7 @@ impl PartitionTable {
         let (unreadable_keys, snapshot_holders) = (Arc::default(), Arc::default());
         let (observers, kinds) = (Vec::new(), Vec::new());
         let changes = Mutex::new(());
-        let (remembers_origins, sums) = (false, None);
+        let (remembers_origins, sums, keeps_trees) = (false, None, false);
         Self {
             slots,
             backend,
@@ -56,6 +58,7 @@ impl PartitionTable {
             unreadable_keys,
             snapshot_holders,
             sums,
+            keeps_trees,
             changes,
         }
     }
@@ -79,6 +82,12 @@ impl PartitionTable {
     /// Keeps sums of the classes in the partitions that are opened from now on.
     pub(crate) fn with_sums(self, sums: Option<SumsSetup>) -> Self {
         Self { sums, ..self }
+    }
+
+    /// Lets the partitions that are opened from now on keep trees of their classes, if they keep
+    /// sums.
+    pub(crate) fn with_trees(self, keeps_trees: bool) -> Self {
+        Self { keeps_trees, ..self }
     }
 
     /// The keys that wait for a repair.
@@ -128,6 +137,7 @@ impl PartitionTable {
             let partition = partition.sharing_snapshots(self.snapshot_holders.clone());
             let partition = if self.remembers_origins { partition.remembering_origins() } else { partition };
             let partition = match &self.sums {
+                Some(setup) if self.keeps_trees => partition.with_trees(setup).with_sums(setup),
                 Some(setup) => partition.with_sums(setup),
                 None => partition,
             };

@@ -22,3 +22,10 @@ pub fn class_of_key(buckets: &Snapshot, key: &[u8]) -> Option<u32> {
 pub fn is_of_class(buckets: &Snapshot, key: &[u8], n: u32) -> bool {
     class_of_key(buckets, key) == Some(n)
 }
+
+/// The n of the class in whose kept tree a storage key is. `None`, too, if its bucket is left out
+/// of kept trees (`aae_tree_exclude`).
+pub(crate) fn tree_class_of_key(buckets: &Snapshot, key: &[u8]) -> Option<u32> {
+    let props = buckets.props_of_key(key).filter(|props| !props.aae_tree_exclude)?;
+    class_of_bucket(props)
+}

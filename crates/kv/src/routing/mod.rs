@@ -13,7 +13,7 @@ mod class;
 mod route;
 mod write_kind;
 
-pub(crate) use class::class_of_bucket;
+pub(crate) use class::{class_of_bucket, tree_class_of_key};
 pub use class::{class_of_key, is_of_class};
 pub(crate) use route::{Route, asks_majority};
 pub(crate) use write_kind::WriteKind;

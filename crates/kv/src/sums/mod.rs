@@ -52,5 +52,6 @@ pub use file::remove_saved_sums;
 pub use mix::mix;
 pub(crate) use partition_sums::PartitionSums;
 pub use plain::{SLOT_SECS, Sums, slot_of};
+pub(crate) use run::StoreRun;
 pub use state::{ClassCut, SumsState};
 pub use walk::{SumsStep, SumsWalk, WalkEnd};

@@ -45,12 +45,19 @@ pub(crate) struct PartitionSums {
     differences: AtomicU64,
     /// Whether wrong sums do not end the process. In most tests they do.
     tolerates: bool,
+    /// Who else learns of what the store removes by itself.
+    next: Option<Arc<dyn DropObserver>>,
 }
 
 impl PartitionSums {
     /// The sums of a store that was just opened, with what its last run has saved. None if somebody
-    /// else observes the store. Blocks.
-    pub(crate) fn open(partition: u32, store: &dyn Backend, setup: &SumsSetup) -> Option<Arc<Self>> {
+    /// else observes the store. What the store removes by itself is told to `next`, too. Blocks.
+    pub(crate) fn open(
+        partition: u32,
+        store: &dyn Backend,
+        setup: &SumsSetup,
+        next: Option<Arc<dyn DropObserver>>,
+    ) -> Option<Arc<Self>> {
         let sums = Arc::new(Self {
             partition,
             buckets: setup.buckets.clone(),
@@ -62,6 +69,7 @@ impl PartitionSums {
             unlocked: UnlockedChanges::default(),
             differences: AtomicU64::new(0),
             tolerates: setup.tolerates_differences,
+            next,
         });
         if !store.observe_drops(sums.clone()) {
             error!(partition, "what the store removes by itself is told to another observer: no sums are kept");
@@ -292,5 +300,8 @@ fn print_of(buckets: &Buckets, ns: impl Iterator<Item = u32>) -> u64 {
 impl DropObserver for PartitionSums {
     fn dropped(&self, key: &[u8], version: IndexedVersion) {
         self.unlocked.make(|| self.changed(key, Previous::Version(version), None));
+        if let Some(next) = &self.next {
+            next.dropped(key, version);
+        }
     }
 }

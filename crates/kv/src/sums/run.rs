@@ -4,18 +4,18 @@ use ombak_storage::{Backend, StoreIdentity};
 
 /// What identifies the content of a store after its close, as far as the next start can see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StoreRun {
+pub(crate) struct StoreRun {
     /// For each store on the disk, its id and the number of its start. Both are 0 for a store to
     /// which nothing was ever written.
-    pub(super) stores: Vec<(u64, u64)>,
-    pub(super) last_seq: u64,
-    pub(super) keys: u64,
-    pub(super) lost_ranges: u64,
+    pub(crate) stores: Vec<(u64, u64)>,
+    pub(crate) last_seq: u64,
+    pub(crate) keys: u64,
+    pub(crate) lost_ranges: u64,
 }
 
 impl StoreRun {
     /// The present run of a store.
-    pub(super) fn of(store: &dyn Backend) -> Self {
+    pub(crate) fn of(store: &dyn Backend) -> Self {
         let (identity, status) = (store.identity(), store.status());
         let id_of = |leaf: &StoreIdentity| if leaf.boot == 0 { (0, 0) } else { (leaf.store_id, leaf.boot) };
         Self {
@@ -27,7 +27,7 @@ impl StoreRun {
     }
 
     /// Whether anything of it outlives its process. A memory store is empty once it is closed.
-    pub(super) fn has_content(&self) -> bool {
+    pub(crate) fn has_content(&self) -> bool {
         self.last_seq > 0 && self.stores.iter().any(|(_, boot)| *boot > 0)
     }
 
@@ -36,7 +36,7 @@ impl StoreRun {
     /// A start has the next number, or the same one if this run wrote nothing. If there was another
     /// run that wrote something, then either the number is higher, or that run was not closed
     /// cleanly, or the last seq is another one.
-    pub(super) fn is_left_in(&self, store: &dyn Backend) -> bool {
+    pub(crate) fn is_left_in(&self, store: &dyn Backend) -> bool {
         let (identity, now) = (store.identity(), Self::of(store));
         let follows = |(earlier, leaf): (&(u64, u64), &StoreIdentity)| match *earlier {
             (_, 0) => leaf.boot == 0,

@@ -4,7 +4,9 @@
 use crate::coverage::{Cluster, Fault};
 use bytes::Bytes;
 use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, Found, SegmentFilter};
-use ombak_kv::{Kv, MemoryReservation, PutOptions, PutRequest};
+use ombak_kv::{KeepTrees, Kv, KvConfig, MemoryReservation, PutOptions, PutRequest};
+use ombak_storage::fs::RealFs;
+use ombak_storage::{BitcaskFactory, JournalConfig};
 use ombak_tictac::{ClockHash, Segment, Tree, TreeSize};
 use ombak_types::stored_object::encode_head;
 use ombak_types::time::{GREGORIAN_OFFSET_SECS, UnixMicros};
@@ -12,6 +14,8 @@ use ombak_types::{Actor, Bucket, Dot, Error, Object, Quorum, Sibling, SiblingMet
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const SIZE: TreeSize = TreeSize::Small;
 const TREE: FoldWants = FoldWants::Tree(SIZE, ClockHash::With(3));
@@ -198,4 +202,235 @@ async fn a_lone_node_folds_over_what_clients_write() {
     let Found::Number(bytes) = large.keys[0].found else { panic!("a number") };
     let stats = gather(node, range(), FoldWants::Stats).await.unwrap().stats;
     assert_eq!((stats.objects, stats.bytes), (3, 3 * bytes));
+}
+
+const KEPT: FoldWants = FoldWants::Tree(TreeSize::Large, ClockHash::Plain);
+const KEPT_ROOT: FoldWants = FoldWants::Root(TreeSize::Large, ClockHash::Plain);
+
+/// The tree that is made of what the nodes hold, by a fold that no kept tree can answer.
+async fn walked(node: &Kv, n: u32) -> Tree {
+    let modified = Some((0, u32::MAX));
+    gather(node, FoldRange { modified, ..FoldRange::of_classes([n]) }, KEPT).await.unwrap().tree
+}
+
+async fn root(node: &Kv, n: u32) -> Vec<u8> {
+    gather(node, FoldRange::of_classes([n]), KEPT_ROOT).await.unwrap().root
+}
+
+fn kept_trees(node: &Kv) -> u64 {
+    node.stats().numbers().into_iter().find(|(name, _)| name == "ombak_kept_trees").unwrap().1
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn put(node: &Kv, bucket: &Bucket, key: String) {
+    let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new("value")] };
+    let options = PutOptions { w: Some(Quorum::All), ..PutOptions::default() };
+    node.put(PutRequest { bucket: bucket.clone(), key: Some(key.into()), object, options }).await.unwrap();
+}
+
+/// The trees of an n_val are kept from the first question on. What puts add is in them, and they
+/// answer: what is written past them is not in their answers.
+#[tokio::test]
+async fn kept_trees_answer_what_a_walk_answers() {
+    let cluster = Cluster::with(3, |_, config| config.trees.keep = KeepTrees::WhenAsked);
+    let (node, bucket) = (&cluster.nodes[0], Bucket::untyped("b"));
+    for number in 0..200 {
+        put(node, &bucket, format!("k{number}")).await;
+    }
+    assert_eq!(cluster.nodes.iter().map(kept_trees).sum::<u64>(), 0);
+    let by_walk = walked(node, 3).await;
+    assert_eq!(root(node, 3).await, by_walk.root());
+    // Each node answers for some partitions, and keeps the trees of all of which it is a primary.
+    let homes = node.stores().count() as u64;
+    for node in &cluster.nodes {
+        root(node, 3).await;
+    }
+    until("every primary keeps its trees", || cluster.nodes.iter().all(|node| kept_trees(node) == homes)).await;
+    for number in 150..300 {
+        put(node, &bucket, format!("k{number}")).await;
+    }
+    for node in &cluster.nodes {
+        let by_walk = walked(node, 3).await;
+        assert_eq!(root(node, 3).await, by_walk.root());
+        let kept = gather(node, FoldRange::of_classes([3]), KEPT).await.unwrap().tree;
+        assert_eq!(kept, by_walk);
+        let leaves: BTreeSet<u32> =
+            by_walk.branches().take(5).flat_map(|branch| branch * 256..(branch + 1) * 256).collect();
+        let segments = Some(SegmentFilter { size: TreeSize::Large, leaves });
+        let some = gather(node, FoldRange { segments, ..FoldRange::of_classes([3]) }, KEPT).await.unwrap().tree;
+        assert_eq!(some.branches().collect::<Vec<_>>(), by_walk.branches().take(5).collect::<Vec<_>>());
+        assert!(some.branches().all(|branch| some.branch(branch) == by_walk.branch(branch)));
+    }
+    let before = root(node, 3).await;
+    let mut head = Vec::new();
+    encode_head(&object(1), &mut head);
+    cluster.store_head(&bucket, "past", 3, &head);
+    assert_eq!(root(node, 3).await, before, "the kept trees have answered");
+    assert_ne!(walked(node, 3).await.root(), before);
+}
+
+/// Nobody asks any more, so the memory is given back.
+#[tokio::test]
+async fn kept_trees_are_given_up_when_nobody_asks() {
+    let cluster = Cluster::with(1, |_, config| {
+        (config.trees.keep, config.trees.idle) = (KeepTrees::WhenAsked, Duration::from_secs(3));
+    });
+    let node = &cluster.nodes[0];
+    put(node, &Bucket::untyped("b"), "k".to_owned()).await;
+    root(node, 3).await;
+    until("its trees are made", || kept_trees(node) > 0).await;
+    until("its trees are given up", || kept_trees(node) == 0).await;
+}
+
+/// Riak's `verify_tictac_aae_treeexclude`, as far as trees show it: a bucket that is left out is in
+/// no tree of its n_val, kept or not. Folds over the bucket see it.
+#[tokio::test]
+async fn verify_tictac_aae_treeexclude() {
+    for keep in [KeepTrees::Never, KeepTrees::Always] {
+        let cluster = Cluster::with(3, |_, config| config.trees.keep = keep);
+        let (node, bucket, excluded) = (&cluster.nodes[0], Bucket::untyped("b"), Bucket::untyped("excluded"));
+        let exclude = |is_excluded: bool| {
+            let changes = serde_json::json!({"aae_tree_exclude": is_excluded}).as_object().cloned().unwrap();
+            for node in &cluster.nodes {
+                node.buckets().set_bucket(&excluded, &changes).unwrap();
+            }
+        };
+        exclude(true);
+        if keep == KeepTrees::Always {
+            // Each home partition has a class of each n_val, and each class n primaries.
+            let trees = node.stores().count() as u64 * (1 + 2 + 3);
+            until("trees are kept", || cluster.nodes.iter().map(kept_trees).sum::<u64>() == trees).await;
+        }
+        for number in 0..50 {
+            put(node, &bucket, format!("k{number}")).await;
+        }
+        let without = root(node, 3).await;
+        assert_eq!(without, walked(node, 3).await.root());
+        for number in 0..50 {
+            put(node, &excluded, format!("k{number}")).await;
+        }
+        assert_eq!(root(node, 3).await, without, "{keep:?}");
+        assert_eq!(walked(node, 3).await.root(), without, "{keep:?}");
+        let found = gather(node, FoldRange::of_bucket(excluded.clone()), FoldWants::Clocks).await.unwrap();
+        assert_eq!(found.keys.len(), 50);
+        let range_tree = gather(node, FoldRange::of_bucket(excluded.clone()), TREE).await.unwrap().tree;
+        assert!(range_tree.branches().next().is_some());
+        exclude(false);
+        let with = walked(node, 3).await.root();
+        assert_ne!(with, without);
+        assert_eq!(root(node, 3).await, with, "the trees without the bucket answer no more");
+    }
+}
+
+async fn put_as_is(node: &Kv, bucket: &Bucket, key: String, object: Object) {
+    let options = PutOptions { w: Some(Quorum::All), asis: true, ..PutOptions::default() };
+    node.put(PutRequest { bucket: bucket.clone(), key: Some(key.into()), object, options }).await.unwrap();
+}
+
+/// The keys of an n_val that two clusters do not hold with the same clocks, as a client finds them:
+/// by the roots, the branches that differ, and the clocks of the segments that differ.
+async fn differing_keys(one: &Kv, other: &Kv, n: u32) -> BTreeSet<Bytes> {
+    let roots = [root(one, n).await, root(other, n).await];
+    let [a, b] = [&roots[0], &roots[1]].map(|root| root.as_chunks::<4>().0.to_vec());
+    let branches: Vec<u32> = (0u32..).zip(a.iter().zip(&b)).filter(|(_, (a, b))| a != b).map(|(at, _)| at).collect();
+    let of = |leaves: BTreeSet<u32>| {
+        let segments = Some(SegmentFilter { size: TreeSize::Large, leaves });
+        FoldRange { segments, ..FoldRange::of_classes([n]) }
+    };
+    let leaves: BTreeSet<u32> = branches.iter().flat_map(|branch| branch * 256..(branch + 1) * 256).collect();
+    let a = gather(one, of(leaves.clone()), KEPT).await.unwrap().tree;
+    let b = gather(other, of(leaves), KEPT).await.unwrap().tree;
+    let mut differing = BTreeSet::new();
+    for branch in branches {
+        let (a, b) = (a.branch(branch), b.branch(branch));
+        let places = (0u32..).zip(a.as_chunks::<4>().0.iter().zip(b.as_chunks::<4>().0));
+        differing.extend(places.filter(|(_, (a, b))| a != b).map(|(place, _)| branch * 256 + place));
+    }
+    let a = gather(one, of(differing.clone()), FoldWants::Clocks).await.unwrap().keys;
+    let b = gather(other, of(differing), FoldWants::Clocks).await.unwrap().keys;
+    let only = a.iter().filter(|key| !b.contains(key)).chain(b.iter().filter(|key| !a.contains(key)));
+    only.map(|found| found.key.clone()).collect()
+}
+
+/// Riak's `verify_aaefold_nval`.
+#[tokio::test]
+async fn verify_aaefold_nval() {
+    let clusters = [3, 4].map(|nodes| {
+        Cluster::with(nodes, |_, config| {
+            config.trees.keep = KeepTrees::Always;
+            // Rebuilds go on meanwhile.
+            (config.trees.rebuild_wait, config.trees.rebuild_delay) = (Duration::ZERO, Duration::ZERO);
+        })
+    });
+    let [one, other] = [&clusters[0].nodes[0], &clusters[1].nodes[0]];
+    let nothing = Tree::new(TreeSize::Large).root();
+    for (bucket, n) in [("b", 3), ("n2", 2)].map(|(name, n)| (Bucket::untyped(name), n)) {
+        assert_eq!((root(one, n).await, root(other, n).await), (nothing.clone(), nothing.clone()));
+        for number in 0..200u64 {
+            for node in [one, other] {
+                put_as_is(node, &bucket, format!("k{number}"), object(number)).await;
+            }
+        }
+        let before = root(one, n).await;
+        assert!(before != nothing && before == root(other, n).await);
+        assert_eq!(differing_keys(one, other, n).await, BTreeSet::new());
+        let changed: BTreeSet<Bytes> = [7, 50, 199, 1_000].map(|number| format!("k{number}").into()).into();
+        for key in &changed {
+            put(other, &bucket, String::from_utf8(key.to_vec()).unwrap()).await;
+        }
+        assert_ne!(root(other, n).await, before);
+        assert_eq!(differing_keys(one, other, n).await, changed, "n_val {n}");
+    }
+    let homes = one.stores().count() as u64;
+    for (cluster, through) in clusters.iter().zip([one, other]) {
+        until("trees are kept", || cluster.nodes.iter().map(kept_trees).sum::<u64>() == homes * 6).await;
+        let with_all = [root(through, 3).await, root(through, 2).await];
+        cluster.set_down(1);
+        assert_eq!([root(through, 3).await, root(through, 2).await], with_all, "one node is down");
+    }
+}
+
+/// Riak's `verify_tictacrebuild_via_statsfold`. A fold of statistics reads the objects, so it is
+/// right as soon as folds are switched on, as in Riak with its native store. So is a root, before
+/// and after the trees are made.
+#[tokio::test]
+async fn verify_tictacrebuild_via_statsfold() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |is_on: bool| {
+        let stores =
+            BitcaskFactory::new(Arc::new(RealFs), dir.path().join("bitcask"), JournalConfig::default()).unwrap();
+        let mut config = KvConfig::new("node", dir.path(), Arc::new(stores));
+        (config.ring_size, config.queries.has_empty_folds) = (8, !is_on);
+        config.trees.keep = if is_on { KeepTrees::Always } else { KeepTrees::Never };
+        Kv::open(config).unwrap()
+    };
+    let (bucket, node) = (Bucket::untyped("b"), open(false));
+    let stats =
+        async |node: &Kv| gather(node, FoldRange::of_bucket(bucket.clone()), FoldWants::Stats).await.unwrap().stats;
+    for number in 0..100 {
+        put(&node, &bucket, format!("k{number}")).await;
+    }
+    assert_eq!(stats(&node).await.objects, 0);
+    node.close();
+    drop(node);
+    let node = open(true);
+    assert_eq!(stats(&node).await.objects, 100, "at once");
+    let by_walk = walked(&node, 3).await.root();
+    assert_eq!(root(&node, 3).await, by_walk);
+    until("its trees are made", || kept_trees(&node) == 8).await;
+    assert_eq!((stats(&node).await.objects, root(&node, 3).await), (100, by_walk.clone()));
+    node.close();
+    drop(node);
+    // The trees outlive the stop: they are there at once.
+    let node = open(true);
+    root(&node, 3).await;
+    assert_eq!((kept_trees(&node), root(&node, 3).await), (8, by_walk));
+    node.close();
 }

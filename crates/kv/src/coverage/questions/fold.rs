@@ -7,7 +7,7 @@
 //!           [u8 tree size, varint count, varint leaf each],
 //!           u8 wants (0 clocks, 1 tombstones, 2 living, 3 siblings: varint above, 4 bytes: varint
 //!           above, 5 statistics, 6 tree: u8 size, u8 hash (0 plain, 1 with varint, 2 without a
-//!           number), 7 buckets)
+//!           number), 7 buckets, 8 root of a tree: u8 size, u8 hash)
 //! piece     varint home, varint count, then for each u8 kind and
 //!           0 clock of a key: bytes bucket_type, bytes name, bytes key, bytes clock
 //!           1 number of a key: bytes bucket_type, bytes name, bytes key, varint number
@@ -15,6 +15,7 @@
 //!           3 branch: varint number, bytes leaves
 //!           4 statistics: varint objects, varint bytes, then twice (sizes, siblings): varint
 //!             count, (varint order, varint objects) each
+//!           5 root: bytes hashes
 //! ```
 //!
 //! Clocks have the layout of `ombak_types::stored_object`. What a home partition has gathered
@@ -27,7 +28,7 @@ use crate::coverage::planner::Planner;
 use crate::coverage::question_kind::{PieceKind, Question, QuestionKind};
 use crate::folds::{
     FOUND_MAX, FoldOf, FoldRange, FoldResult, FoldStats, FoldWalk, FoldWants, Found, FoundKey, GatheredEntry,
-    KeyConsumer, SegmentFilter,
+    KeyConsumer, SegmentFilter, gather_kept, kept_class,
 };
 use crate::replica::{
     BadContent, ContentReader, ContentWriter, CoverageHome, CoverageItem, CoveragePiece, CoverageQuestion,
@@ -157,17 +158,25 @@ fn write_wants(wants: FoldWants, out: &mut dyn ContentWriter) {
         FoldWants::Stats => out.u8(5),
         FoldWants::Tree(size, hash) => {
             out.u8(6);
-            out.u8(size.number());
-            match hash {
-                ClockHash::Plain => out.u8(0),
-                ClockHash::With(number) => {
-                    out.u8(1);
-                    out.varint(number);
-                }
-                ClockHash::WithoutNumber => out.u8(2),
-            }
+            write_tree(size, hash, out);
         }
         FoldWants::Buckets => out.u8(7),
+        FoldWants::Root(size, hash) => {
+            out.u8(8);
+            write_tree(size, hash, out);
+        }
+    }
+}
+
+fn write_tree(size: TreeSize, hash: ClockHash, out: &mut dyn ContentWriter) {
+    out.u8(size.number());
+    match hash {
+        ClockHash::Plain => out.u8(0),
+        ClockHash::With(number) => {
+            out.u8(1);
+            out.varint(number);
+        }
+        ClockHash::WithoutNumber => out.u8(2),
     }
 }
 
@@ -181,6 +190,7 @@ fn read_wants(content: &mut dyn ContentReader) -> Result<FoldWants, BadContent> 
         5 => FoldWants::Stats,
         6 => FoldWants::Tree(read_size(content)?, read_hash(content)?),
         7 => FoldWants::Buckets,
+        8 => FoldWants::Root(read_size(content)?, read_hash(content)?),
         _ => return Err(BadContent("a fold wants something that is not known")),
     })
 }
@@ -265,6 +275,10 @@ impl PieceContent for GatheredPiece {
                 out.u8(4);
                 write_stats(stats, out);
             }
+            GatheredEntry::Root(hashes) => {
+                out.u8(5);
+                out.bytes(hashes);
+            }
         }
     }
 }
@@ -291,6 +305,7 @@ fn read_entry(content: &mut dyn ContentReader) -> Result<GatheredEntry, BadConte
         2 => GatheredEntry::Bucket(read_bucket(content)?),
         3 => GatheredEntry::Branch(content.varint32()?, content.bytes()?.to_vec()),
         4 => GatheredEntry::Stats(read_stats(content)?),
+        5 => GatheredEntry::Root(content.bytes()?.to_vec()),
         _ => return Err(BadContent("a part of a fold is of no known kind")),
     })
 }
@@ -338,6 +353,14 @@ impl LocalPart for FoldPart {
         let (mut items, mut budget) = (Vec::new(), STEP_ENTRIES);
         for _ in 0..HOMES_MAX {
             let Some(CoverageHome { home, classes }) = self.homes.front() else { break };
+            if self.walk.is_none()
+                && let Some(entries) = self.kept_parts(*home)?
+            {
+                push_piece(&mut items, *home, entries);
+                items.push(CoverageItem::HomeDone(*home));
+                self.homes.pop_front();
+                continue;
+            }
             let mut walk = match self.walk.take() {
                 Some(walk) => walk,
                 None => {
@@ -358,6 +381,17 @@ impl LocalPart for FoldPart {
             }
         }
         Ok(Step { items, is_over: self.homes.is_empty() })
+    }
+}
+
+impl FoldPart {
+    /// What a home partition answers from a kept tree, if it has one and the question is of that
+    /// kind.
+    fn kept_parts(&self, home: u32) -> Result<Option<Vec<GatheredEntry>>, Error> {
+        let Fold { range, wants } = &self.fold;
+        let Some(n) = kept_class(range, *wants) else { return Ok(None) };
+        self.here.engine.tree_keeping.asked(n);
+        Ok(gather_kept(&*self.here.partition(home)?, n, (range, *wants)))
     }
 }
 

@@ -9,3 +9,4 @@ mod kv679;
 mod merging;
 mod replica;
 mod sums;
+mod trees;

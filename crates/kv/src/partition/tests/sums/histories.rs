@@ -1,6 +1,7 @@
 //! Random histories: after each step, sums that count as exact are those of the store.
 
 use super::world::{BEGIN_SECS, Kind, NAMES, World, raw, storage_key, value};
+use crate::partition::appends::Clocks;
 use crate::partition::{Access, MergeRules};
 use crate::sums::{SumsState, SumsStep, SumsWalk};
 use ombak_storage::{IndexedVersion, Previous, ReadMode, Scope};
@@ -104,8 +105,11 @@ impl History {
         let piece: &[&[u8]] = &[&[7; 5_000]];
         let write = raw(key, piece, digest, 0);
         match partition.read(key, Access::Blocking).unwrap().and_then(|found| found.body) {
-            Some(body) => partition.extend(&write, body.len() as u64, ReadMode::Blocking).unwrap(),
-            None => partition.put(&write, true).unwrap(),
+            Some(body) => {
+                let kept = (body.len() as u64, ReadMode::Blocking);
+                partition.extend(&write, kept, Clocks::default()).unwrap()
+            }
+            None => partition.put(&write, true, Clocks::default()).unwrap(),
         };
     }
 

@@ -4,4 +4,4 @@ mod differences;
 mod histories;
 mod restarts;
 mod threads;
-mod world;
+pub(super) mod world;

@@ -20,14 +20,14 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// The beginning of time in these tests, in Unix seconds.
-pub(super) const BEGIN_SECS: u64 = 1_800_000_000;
+pub(in crate::partition::tests) const BEGIN_SECS: u64 = 1_800_000_000;
 /// The age at which stores with a configured age forget their versions.
 const AGE_SECS: u32 = 50;
 /// The names of the stores of a store of several.
-pub(super) const NAMES: [&str; 2] = ["one", "two"];
+pub(in crate::partition::tests) const NAMES: [&str; 2] = ["one", "two"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::partition::tests) enum Kind {
     Memory,
     MemoryWithAge,
     MemoryWithSize,
@@ -73,19 +73,19 @@ impl Kind {
 }
 
 /// What is open between two restarts.
-pub(super) struct Run {
-    pub(super) registry: Arc<BucketRegistry>,
+pub(in crate::partition::tests) struct Run {
+    pub(in crate::partition::tests) registry: Arc<BucketRegistry>,
     partition: Partition,
     _factory: Arc<dyn BackendFactory>,
 }
 
 /// A partition that keeps sums.
-pub(super) struct World {
-    pub(super) kind: Kind,
-    pub(super) dir: TempDir,
+pub(in crate::partition::tests) struct World {
+    pub(in crate::partition::tests) kind: Kind,
+    pub(in crate::partition::tests) dir: TempDir,
     run: Option<Run>,
     runs: u64,
-    pub(super) now_secs: u64,
+    pub(in crate::partition::tests) now_secs: u64,
     props: BucketProps,
     limits: ObjectLimits,
     /// Whether sums that are wrong do not end the test.
@@ -93,12 +93,12 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(in crate::partition::tests) fn new(kind: Kind) -> Self {
         Self::of(kind, false)
     }
 
     /// A partition whose sums may be wrong.
-    pub(super) fn with_differences(kind: Kind) -> Self {
+    pub(in crate::partition::tests) fn with_differences(kind: Kind) -> Self {
         Self::of(kind, true)
     }
 
@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Opens the partition. Without sums it is as if an earlier version of the program ran.
-    pub(super) fn start(&mut self, with_sums: bool) {
+    pub(in crate::partition::tests) fn start(&mut self, with_sums: bool) {
         assert!(self.run.is_none());
         self.runs += 1;
         let (fs, dir) = (Arc::new(RealFs), self.dir.path());
@@ -128,73 +128,78 @@ impl World {
         let (buckets, data_dir) = (registry.clone(), dir.to_owned());
         let (choice_print, tolerates_differences) = (choice.print(), self.tolerates_differences);
         let setup = SumsSetup { buckets, fs, data_dir, choice_print, tolerates_differences };
-        let partition = if with_sums { partition.with_sums(&setup) } else { partition };
+        let partition = if with_sums { partition.with_trees(&setup).with_sums(&setup) } else { partition };
         partition.store().maintain(self.now_secs).unwrap();
         self.run = Some(Run { registry, partition, _factory: factory });
     }
 
-    pub(super) fn stop(&mut self, is_clean: bool) {
+    pub(in crate::partition::tests) fn stop(&mut self, is_clean: bool) {
         let run = self.run.take().unwrap();
         if is_clean {
             run.partition.close().unwrap();
         }
     }
 
-    pub(super) fn restart(&mut self, is_clean: bool) {
+    pub(in crate::partition::tests) fn restart(&mut self, is_clean: bool) {
         self.stop(is_clean);
         self.start(true);
     }
 
-    pub(super) fn run(&self) -> &Run {
+    pub(in crate::partition::tests) fn run(&self) -> &Run {
         self.run.as_ref().unwrap()
     }
 
-    pub(super) fn partition(&self) -> &Partition {
+    pub(in crate::partition::tests) fn partition(&self) -> &Partition {
         &self.run().partition
     }
 
-    pub(super) const fn now(&self) -> UnixMicros {
+    pub(in crate::partition::tests) const fn now(&self) -> UnixMicros {
         UnixMicros::from_secs(self.now_secs)
     }
 
-    pub(super) fn rules(&self) -> WriteRules<'_> {
+    pub(in crate::partition::tests) fn rules(&self) -> WriteRules<'_> {
         WriteRules { props: &self.props, limits: &self.limits, now: self.now(), values: None, deadline: None }
     }
 
-    pub(super) fn set_bucket(&self, bucket: &str, property: &str, value: serde_json::Value) {
+    pub(in crate::partition::tests) fn set_bucket(&self, bucket: &str, property: &str, value: serde_json::Value) {
         set_bucket_in(&self.run().registry, bucket, property, value);
     }
 
     /// Changes a property without a start of the store.
-    pub(super) fn set_bucket_while_stopped(&self, bucket: &str, property: &str, value: serde_json::Value) {
+    pub(in crate::partition::tests) fn set_bucket_while_stopped(
+        &self,
+        bucket: &str,
+        property: &str,
+        value: serde_json::Value,
+    ) {
         assert!(self.run.is_none());
         let registry = BucketRegistry::open(Arc::new(RealFs), self.dir.path(), "n@h", &PropMap::new()).unwrap();
         set_bucket_in(&registry, bucket, property, value);
     }
 
-    pub(super) fn put(&self, key: &[u8], sibling: Sibling, seen: &VectorClock) -> u64 {
+    pub(in crate::partition::tests) fn put(&self, key: &[u8], sibling: Sibling, seen: &VectorClock) -> u64 {
         let mut locked = self.lock(key);
         locked.load_for(seen, false).unwrap();
         let incoming = Object { clock: seen.clone(), siblings: vec![sibling] };
         locked.coordinate(incoming, b"vtag", &self.rules()).unwrap().seq
     }
 
-    pub(super) fn put_over(&self, key: &[u8], sibling: Sibling) -> u64 {
+    pub(in crate::partition::tests) fn put_over(&self, key: &[u8], sibling: Sibling) -> u64 {
         let seen = self.partition().head(key, Access::Blocking).unwrap().map(|found| found.clock).unwrap_or_default();
         self.put(key, sibling, &seen)
     }
 
-    pub(super) fn lock<'a>(&'a self, key: &'a [u8]) -> Locked<'a> {
+    pub(in crate::partition::tests) fn lock<'a>(&'a self, key: &'a [u8]) -> Locked<'a> {
         self.partition().lock(key, Access::Blocking).unwrap()
     }
 
     /// The digest of the present version, as the store has it.
-    pub(super) fn digest_of(&self, key: &[u8]) -> Option<u64> {
+    pub(in crate::partition::tests) fn digest_of(&self, key: &[u8]) -> Option<u64> {
         self.partition().read_head(key, Access::Blocking).unwrap().map(|found| found.digest)
     }
 
     /// The sums of a class, from the store.
-    pub(super) fn folded(&self, n: u32) -> Sums {
+    pub(in crate::partition::tests) fn folded(&self, n: u32) -> Sums {
         let (mut sums, mut view) = (Sums::default(), self.partition().snapshot().unwrap());
         let buckets = self.run().registry.snapshot();
         let scope = Scope { since_seq: self.partition().set_aside_to(), ..Scope::EVERYTHING };
@@ -211,7 +216,7 @@ impl World {
     }
 
     /// If the sums of a class are exact, they are those of the store.
-    pub(super) fn check(&self, n: u32) {
+    pub(in crate::partition::tests) fn check(&self, n: u32) {
         let cut = self.partition().cut_of_class(n);
         assert_eq!(cut.is_some(), self.partition().sums_state(n) == SumsState::Exact);
         if let Some(cut) = cut {
@@ -221,12 +226,12 @@ impl World {
     }
 
     /// Begins a walk that begins at once.
-    pub(super) fn begin(&self, n: u32) -> SumsWalk {
+    pub(in crate::partition::tests) fn begin(&self, n: u32) -> SumsWalk {
         self.partition().begin_sums_walk(n).unwrap().expect("nothing else is under way")
     }
 
     /// Makes the sums of a class exact.
-    pub(super) fn walk(&self, n: u32) -> WalkEnd {
+    pub(in crate::partition::tests) fn walk(&self, n: u32) -> WalkEnd {
         let mut walk = self.begin(n);
         loop {
             if let SumsStep::Ended(end) = walk.step(3).unwrap() {
@@ -237,18 +242,23 @@ impl World {
 }
 
 /// A write of bytes that the layers above do not understand.
-pub(super) fn raw<'a>(key: &'a [u8], body: &'a [&'a [u8]], digest: u64, expires_secs: u32) -> Write<'a> {
+pub(in crate::partition::tests) fn raw<'a>(
+    key: &'a [u8],
+    body: &'a [&'a [u8]],
+    digest: u64,
+    expires_secs: u32,
+) -> Write<'a> {
     let tstamp_secs = BEGIN_SECS as u32;
     Write { key, head: b"plain", body, digest, tstamp_secs, expires_secs, has_terms: false }
 }
 
-pub(super) fn storage_key(bucket: &str, key: &str) -> Vec<u8> {
+pub(in crate::partition::tests) fn storage_key(bucket: &str, key: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_storage_key(&Bucket::untyped(bucket.to_owned()), key.as_bytes(), &mut bytes);
     bytes
 }
 
-pub(super) fn value(expires_secs: Option<u32>) -> Sibling {
+pub(in crate::partition::tests) fn value(expires_secs: Option<u32>) -> Sibling {
     let mut sibling = Sibling::new("value");
     sibling.meta.expires_secs = expires_secs;
     sibling
