@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ombak_key_queues::{JobKind, KeyQueues, QueueError};
 use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, SegmentFilter};
 use ombak_kv::{Kv, MemoryReservation};
-use ombak_tictac::{ClockHash, TreeSize};
+use ombak_tictac::{ClockHash, LEAVES, TreeSize};
 use ombak_types::{Bucket, Error};
 use std::collections::BTreeSet;
 
@@ -54,6 +54,20 @@ pub(crate) fn set_segments(range: &mut FoldRange, size: TreeSize, leaves: BTreeS
 
 /// A tree of the kind that Riak keeps of each n_val.
 pub(crate) const KEPT_TREE: FoldWants = FoldWants::Tree(TreeSize::Large, ClockHash::Plain);
+
+/// The root of such a tree.
+pub(crate) const KEPT_ROOT: FoldWants = FoldWants::Root(TreeSize::Large, ClockHash::Plain);
+
+/// Up to how many branches are asked for one by one. More are taken from the whole tree.
+const BRANCHES_ASKED_MAX: usize = 64;
+
+/// Sets the branches of a kept tree that are wanted, if they are few.
+pub(crate) fn set_branches(range: &mut FoldRange, branches: &[u32]) {
+    if branches.len() <= BRANCHES_ASKED_MAX {
+        let leaves_of = |branch: u32| (0..LEAVES as u32).map(move |leaf| branch * LEAVES as u32 + leaf);
+        set_segments(range, TreeSize::Large, branches.iter().copied().flat_map(leaves_of).collect());
+    }
+}
 
 /// Whether there is such a tree of an n_val.
 pub(crate) fn has_kept_tree(kv: &Kv, n_val: u32) -> bool {

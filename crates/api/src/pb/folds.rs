@@ -8,7 +8,7 @@ use super::handler::{Exchange, Handler, Request, Streaming};
 use super::refusal::Refusal;
 use crate::access::{Access, Permission};
 use crate::decoding::IN_PLACE_BYTES_MAX;
-use crate::folds::{self, INVALID_DEFINITION, InvalidDefinition, KEPT_TREE};
+use crate::folds::{self, INVALID_DEFINITION, InvalidDefinition, KEPT_ROOT, KEPT_TREE};
 use crate::memory::Lease;
 use bytes::Bytes;
 use ombak_key_queues::{JobKind, QueueError};
@@ -278,9 +278,8 @@ impl Streaming for RpbAaeFoldMergeRootNValReq {
         let range = class_of(self.n_val)?;
         let kv = &exchange.ctx.kv;
         let is_known = self.n_val.is_some_and(|n_val| folds::has_kept_tree(kv, n_val));
-        let found = if is_known { run(&mut exchange, range, KEPT_TREE).await? } else { no_tree(&exchange) };
-        let root = move |tree: &Tree| if is_known { tree.root() } else { Vec::new() };
-        let make = move |result: FoldResult| tree_reply(TreeSize::Large, root(&result.tree), Vec::new());
+        let found = if is_known { run(&mut exchange, range, KEPT_ROOT).await? } else { no_tree(&exchange) };
+        let make = move |result: FoldResult| tree_reply(TreeSize::Large, result.root, Vec::new());
         answer(exchange, found, code::AAE_TREE_RESP, make).await
     }
 }
@@ -293,11 +292,12 @@ impl Request for RpbAaeFoldMergeBranchNValReq {
 
 impl Streaming for RpbAaeFoldMergeBranchNValReq {
     async fn serve(self, mut exchange: Exchange<'_, '_>) -> Result<(), Failure> {
-        let range = class_of(self.n_val)?;
+        let mut range = class_of(self.n_val)?;
         if self.id_filter.iter().any(|branch| *branch >= TreeSize::Large.branches()) {
             return Err(Refusal::from(InvalidDefinition).into());
         }
         let wanted = self.id_filter;
+        folds::set_branches(&mut range, &wanted);
         let found = if wanted.is_empty() { no_tree(&exchange) } else { run(&mut exchange, range, KEPT_TREE).await? };
         let make = move |result: FoldResult| {
             tree_reply(TreeSize::Large, Vec::new(), level_two(&result.tree, wanted.iter().copied()))

@@ -13,7 +13,10 @@ use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_cluster::{Detection, Speaks};
 use ombak_key_queues::KeyQueuesConfig;
-use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig, ReadRepairLimits, ScrubConfig, TransferConfig, WithoutMajority};
+use ombak_kv::{
+    DeleteMode, KeepTrees, ObjectLimits, QueryConfig, ReadRepairLimits, ScrubConfig, TransferConfig, TreesConfig,
+    WithoutMajority,
+};
 use ombak_repair::ExchangeConfig;
 use ombak_tls::CertificateFiles;
 use ombak_types::PropMap;
@@ -70,6 +73,7 @@ pub struct Settings {
     pub participates_in_coverage: bool,
     pub transfer: TransferConfig,
     pub scrub: ScrubConfig,
+    pub trees: TreesConfig,
     pub exchange: ExchangeConfig,
     pub without_majority: WithoutMajority,
     pub speaks: Speaks,
@@ -188,6 +192,7 @@ impl Settings {
                 repair_keys_max: from.count("reader_overflow_limit")?,
                 keys_per_second: from.count("key_queues.keys_per_second")?,
             },
+            trees: kept_trees(from)?,
             slow_request: slow_request(from.optional("log.slow_request")),
             default_props: default_props(from)?,
             functions: FunctionSettings::of_node(from)?,
@@ -264,6 +269,22 @@ fn trees<'a>(from: &'a Reader<'_>) -> Option<&'a str> {
         Some(Value::Text(word)) => Some(word),
         _ => None,
     }
+}
+
+/// Which of Riak's trees the node keeps. Without a word about them, it keeps those that folds ask
+/// for.
+fn kept_trees(from: &Reader<'_>) -> Result<TreesConfig, Problem> {
+    Ok(TreesConfig {
+        keep: match trees(from) {
+            Some("passive") => KeepTrees::Never,
+            Some(_) => KeepTrees::Always,
+            None => KeepTrees::WhenAsked,
+        },
+        memory_bytes_max: from.bytes("kept_trees.memory")?,
+        rebuild_wait: Duration::from_secs(from.count::<u64>("tictacaae_rebuildwait")?.saturating_mul(3_600)),
+        rebuild_delay: Duration::from_secs(from.count("tictacaae_rebuilddelay")?),
+        ..TreesConfig::default()
+    })
 }
 
 /// How exchanges with other primaries run. Each of Riak's two systems switches them on.

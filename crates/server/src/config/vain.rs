@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn settings_of_hash_trees_are_one_warning() {
-        let text = "tictacaae_active = active\ntictacaae_rebuildwait = 2016\ntictacaae_storeheads = enabled\n\
+        let text = "tictacaae_active = active\ntictacaae_rebuildtick = 2016\ntictacaae_storeheads = enabled\n\
                     anti_entropy.tree.expiry = never\n";
-        let expected = "riak.conf:2: tictacaae_rebuildwait, tictacaae_storeheads and anti_entropy.tree.expiry have no \
-                        effect: exchanges compare sums that each write keeps up, so there are no hash trees";
+        let expected = "riak.conf:2: tictacaae_rebuildtick, tictacaae_storeheads and anti_entropy.tree.expiry have no \
+                        effect: exchanges compare sums that each write keeps up, and no hash trees";
         assert_eq!(warnings(text), [expected]);
     }
 

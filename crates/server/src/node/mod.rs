@@ -392,6 +392,7 @@ fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, Re
         io_threads: settings.io_threads,
         participates_in_coverage: settings.participates_in_coverage,
         transfer: settings.transfer,
+        trees: settings.trees,
         scrub: settings.scrub,
         without_majority: settings.without_majority,
         read_repair: settings.read_repair,

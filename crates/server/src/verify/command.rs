@@ -120,6 +120,7 @@ fn examine(
         let found = if let Some(data_dir) = repair {
             // The repair may change the store in a way that its next start cannot see.
             ombak_kv::remove_saved_sums(&RealFs, data_dir, partition)
+                .and_then(|()| ombak_kv::remove_saved_trees(&RealFs, data_dir, partition))
                 .map_err(|why| format!("the saved sums of partition {partition} cannot be removed: {why}"))?;
             let (before, after) = root.repair(partition, &mut observe).map_err(|e| e.to_string())?;
             damaged_left += after.damaged;

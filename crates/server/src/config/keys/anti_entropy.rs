@@ -4,7 +4,7 @@ use super::super::key_spec::KeySpec;
 use super::super::value::Kind;
 
 const INT_MAX: i64 = i64::MAX;
-const NO_TREES: &str = "exchanges compare sums that each write keeps up, so there are no hash trees";
+const NO_TREES: &str = "exchanges compare sums that each write keeps up, and no hash trees";
 const COMPARES_ALL: &str = "an exchange compares everything that differs";
 const PRIMARIES: &str = "exchanges are always between primaries";
 
@@ -73,7 +73,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         Kind::Path,
         "$(platform_data_dir)/anti_entropy",
         "The directory of the hash trees.",
-        NO_TREES,
+        "kept trees are saved in the directory trees below platform_data_dir",
     ),
     KeySpec::no_meaning(
         "anti_entropy.throttle.$tier.mailbox_size",
@@ -101,8 +101,9 @@ pub(super) const KEYS: &[KeySpec] = &[
         Kind::Choice(&["active", "passive"]),
         "",
         "active: the node compares what it holds with the other primaries, also where anti_entropy is passive, as in \
-         clusters of Riak that use the newer of its two systems. passive: anti-entropy folds find nothing, as in Riak. \
-         Without this setting, folds work, and anti_entropy decides about comparisons.",
+         clusters of Riak that use the newer of its two systems, and keeps the trees of all n_vals. passive: anti-entropy \
+         folds find nothing, as in Riak. Without this setting, folds work, a node keeps the trees of an n_val for a day \
+         after a fold has asked for them, and anti_entropy decides about comparisons.",
     ),
     KeySpec::no_meaning(
         "tictacaae_dataroot",
@@ -125,19 +126,24 @@ pub(super) const KEYS: &[KeySpec] = &[
         "Whether the parallel key store also holds object metadata.",
         NO_TREES,
     ),
-    KeySpec::no_meaning(
+    KeySpec::works(
         "tictacaae_rebuildwait",
         Kind::Int(0, INT_MAX),
         "336",
-        "Hours between rebuilds of the hash trees.",
-        NO_TREES,
+        "Hours after which a kept tree is made anew, and compared with the one that it replaces.",
     ),
-    KeySpec::no_meaning(
+    KeySpec::works(
         "tictacaae_rebuilddelay",
         Kind::Int(0, INT_MAX),
         "345600",
-        "Seconds over which rebuilds are spread.",
-        NO_TREES,
+        "Seconds over which these rebuilds are spread.",
+    ),
+    KeySpec::own(
+        "kept_trees.memory",
+        Kind::ByteSize,
+        "512MB",
+        "The most memory that kept trees take, about 4 MB for each partition and n_val. Where a tree has no room, folds \
+         for it read the heads of all objects.",
     ),
     KeySpec::no_meaning(
         "tictacaae_rebuildtick",

@@ -21,13 +21,15 @@ const BRANCH_BYTES: u64 = 128;
 /// About how many bytes the document takes at most.
 pub(super) fn bytes_max(result: &FoldResult) -> u64 {
     let names = 64 * result.keys.len() as u64;
-    CODE_BYTES * result.bytes + names + BRANCH_BYTES * u64::from(result.tree.size().branches())
+    CODE_BYTES * (result.bytes + result.root.len() as u64)
+        + names
+        + BRANCH_BYTES * u64::from(result.tree.size().branches())
 }
 
 /// The document that answers a question.
 pub(super) fn document(asked: &Asked, result: &FoldResult) -> String {
     match asked {
-        Asked::Root => format!("{{\"root\":{}}}", codes(&result.tree.root())),
+        Asked::Root => format!("{{\"root\":{}}}", codes(&result.root)),
         Asked::Branches(numbers) => branches(numbers, |number| codes(&result.tree.branch(number))),
         Asked::NoBranches(numbers) => branches(numbers, |_| "[]".to_owned()),
         Asked::KeysClocks => format!("{{\"keys-clocks\":[{}]}}", joined(result.keys.iter().map(key_clock))),

@@ -73,9 +73,10 @@ fn read_cached(call: &Call<'_>) -> Result<FoldQuestion, BadFilter> {
     let tree = folds::KEPT_TREE;
     let (wants, asked) = match &what[..] {
         b"root" if !exists => (tree, Asked::Nothing("{\"root\":[]}".to_owned())),
-        b"root" => (tree, Asked::Root),
+        b"root" => (folds::KEPT_ROOT, Asked::Root),
         b"branch" => {
             let branches = CachedFilter::read(call.request, "branch")?.into_branches()?;
+            folds::set_branches(&mut range, &branches);
             (tree, if exists { Asked::Branches(branches) } else { Asked::NoBranches(branches) })
         }
         _ => {
