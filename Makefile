@@ -32,7 +32,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-scrub bench-anti-entropy bench-folds bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,10 @@ bench-feed: VALUE_BYTES ?= 100
 bench-feed: ORDER ?= ordered
 bench-feed: ## measure how fast consumers read CHANGES (1000000) of VALUE_BYTES (100), ORDER=ordered or scattered, from the change feed
 	cargo run --profile dist --locked --package ombak-storage --example change_feed $(CHANGES) $(VALUE_BYTES) $(ORDER)
+
+bench-trees: ## measure what kept trees cost a put, in time and instructions, and a root with and without them
+	cargo run --profile dist --locked --package ombak-kv --example trees_cost
+	benches/sums_instructions.py --what "kept trees" --inside ns_of_a_put $(CARGO_TARGET_DIR)/dist/examples/trees_cost
 
 bench-sums: ## measure what the sums of classes cost a put, in time and instructions, and a walk and a cut
 	cargo run --profile dist --locked --package ombak-kv --example sums_cost
