@@ -46,6 +46,7 @@ pub mod memory;
 pub mod multi;
 mod openings;
 mod parted;
+mod polite_lock;
 mod receipt;
 pub mod scrub;
 mod seq;

@@ -21,6 +21,7 @@ pub(crate) use memory_index::MemoryIndex;
 
 use crate::journal::{Entry, IndexSizes, Loaded, Position, SweepCursor};
 use crate::key_hash::{KeyHashRange, key_hash};
+use crate::polite_lock::{lock_politely, write_politely};
 use bytes::Bytes;
 use history::SlotMask;
 use key_place::KeyPlace;
@@ -33,8 +34,11 @@ const SHARDS: usize = 32;
 const SHARD_BITS_FROM: u32 = 40;
 /// The most snapshots at the same time: one bit each.
 pub(crate) const SNAPSHOTS_MAX: usize = 64;
-/// Entries that a walk visits under one lock.
+/// Entries that a sweep for expired versions visits under one lock.
 const VISITS_PER_LOCK: usize = 1024;
+/// Entries that the walk of a snapshot visits under one lock. It keeps gets and puts out, and the
+/// thread that walks may give way to others.
+const WALK_VISITS_PER_LOCK: usize = 64;
 
 /// A key with its hash, computed once for each call.
 #[derive(Clone, Copy)]
@@ -198,6 +202,7 @@ impl Index {
     /// Begins a snapshot of everything up to `seq`; none if too many are live. No put may run at
     /// the same time.
     pub(crate) fn begin_snapshot(&self, seq: u64) -> Option<SnapshotSlot> {
+        // The caller keeps puts out, so this waits in line.
         let mut slots = self.slots.lock();
         let slot = slots.iter().position(Option::is_none)?;
         slots[slot] = Some(seq);
@@ -208,10 +213,10 @@ impl Index {
     pub(crate) fn end_snapshot(&self, snapshot: &SnapshotSlot) {
         self.live.fetch_and(!(1 << snapshot.slot), Ordering::AcqRel);
         for shard in &self.shards {
-            shard.write().release(snapshot.slot);
+            write_politely(shard).release(snapshot.slot);
         }
         // Only now may another snapshot use the bit.
-        self.slots.lock()[snapshot.slot as usize] = None;
+        lock_politely(&self.slots)[snapshot.slot as usize] = None;
     }
 
     pub(crate) fn get_at(&self, key: HashedKey<'_>, snapshot: &SnapshotSlot) -> Option<Entry> {
@@ -232,12 +237,12 @@ impl Index {
                 snapshot.shard += 1;
                 continue;
             }
-            let more =
-                shard.write().walk(&mut snapshot.walk, snapshot.slot, snapshot.seq, VISITS_PER_LOCK, |key, entry| {
-                    let more = visit(key, entry);
-                    enough = !more;
-                    more
-                });
+            let SnapshotSlot { walk, slot, seq, .. } = snapshot;
+            let more = write_politely(shard).walk(walk, *slot, *seq, WALK_VISITS_PER_LOCK, |key, entry| {
+                let more = visit(key, entry);
+                enough = !more;
+                more
+            });
             if !more {
                 snapshot.shard += 1;
                 snapshot.walk = ShardWalk::default();

@@ -187,3 +187,26 @@ fn walks_without_a_snapshot_go_on_after_a_compaction() {
         assert!(met.contains(&key(number)[..]) && swept.contains(&key(number)[..]), "{number}");
     }
 }
+
+/// A thread that walks may give way to others. While it waits for a shard, gets come in.
+#[test]
+fn gets_do_not_wait_behind_a_walk_that_waits() {
+    let index = Index::new();
+    let mut walk = index.begin_snapshot(crate::limits::SEQ_MAX).unwrap();
+    let held = index.shards[0].read();
+    std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::sync_channel(0);
+        let index = &index;
+        scope.spawn(move || {
+            tell.send(()).unwrap();
+            index.walk(&mut walk, KeyHashRange::ALL, |_, _| true);
+            index.end_snapshot(&walk);
+        });
+        told.recv().unwrap();
+        let began = std::time::Instant::now();
+        while began.elapsed() < std::time::Duration::from_millis(3) {
+            assert!(index.shards[0].try_read().is_some());
+        }
+        drop(held);
+    });
+}
