@@ -58,8 +58,8 @@ mod tree_keeping;
 pub use buckets::{BackendChoice, BucketRegistry};
 pub use conditional::Ballot;
 pub use config::{
-    DeleteMode, KeepTrees, KvConfig, ObjectLimits, ReadRepairLimits, ScrubConfig, TransferConfig, TreesConfig,
-    WithoutMajority,
+    DeleteMode, KeepTrees, KvConfig, ObjectLimits, PoolStrategy, ReadRepairLimits, ScrubConfig, TransferConfig,
+    TreesConfig, WithoutMajority, WorkerPools,
 };
 pub use coordination::expiry;
 #[cfg(feature = "deliberate-faults")]

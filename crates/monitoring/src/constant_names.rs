@@ -55,7 +55,8 @@ const CONSTANT: &[(&str, &str)] = &[
     ("tictacaae_*", "exchanges of Ombak have no such end"),
     ("ttaaefs_*", NO_REPLICATION),
     ("vnode_mbox_check_timeout_total", NO_MAILBOX),
-    ("worker_*", "there are no pools of Erlang's worker processes"),
+    ("worker_be_pool_*", "no work of Ombak is of this class"),
+    ("worker_unregistered_*", "each pool has a name"),
     ("riak_*_version", OF_THE_PROGRAM),
 ];
 
@@ -97,6 +98,12 @@ const OF_FEATURES: &[&str] = &[
     "vnode_index_refreshes*",
     "vnode_map_update*",
     "vnode_set_update*",
+    "worker_af1_pool_*",
+    "worker_af2_pool_*",
+    "worker_af3_pool_*",
+    "worker_af4_pool_*",
+    "worker_node_worker_pool_*",
+    "worker_vnode_pool_*",
 ];
 
 fn fits(name: &str, pattern: &str) -> bool {

@@ -123,7 +123,7 @@ fn features(out: &mut Exposition, stats: &Stats) {
         let mut family = Exposition::default();
         let kind = match figure.number {
             Number::Spiral(_) | Number::OneAndCount(_) | Number::Total(_) => "counter",
-            Number::Times(_) | Number::Bytes(_) | Number::Counts(_) => "summary",
+            Number::Times(_) | Number::MeanAndMost(_) | Number::Bytes(_) | Number::Counts(_) => "summary",
             Number::Gauge(_) => "gauge",
         };
         family.family(figure.metric, kind, figure.help);
@@ -137,7 +137,7 @@ fn samples(out: &mut Exposition, figure: &Figure<'_>) {
     let (name, label) = (figure.metric, figure.label);
     match figure.number {
         Number::Spiral(spiral) | Number::OneAndCount(spiral) => out.sample(name, label.as_slice(), spiral.total()),
-        Number::Times(times) => summary(out, name, Unit::Seconds, label, times),
+        Number::Times(times) | Number::MeanAndMost(times) => summary(out, name, Unit::Seconds, label, times),
         Number::Bytes(sizes) => summary(out, name, Unit::Bytes, label, sizes),
         Number::Counts(counts) => summary(out, name, Unit::Count, label, counts),
         Number::Total(value) | Number::Gauge(value) => out.sample(name, label.as_slice(), value),

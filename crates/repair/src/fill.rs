@@ -130,7 +130,7 @@ impl Work {
         let Task { which, since_seq, kind, versions, left_out } = task;
         let there = host.clone();
         let mut fold =
-            host.transfers().fold_pool.run(move || Fold::begin(&there, class.partition, which, since_seq)).await??;
+            host.transfers().pool.run(move || Fold::begin(&there, class.partition, which, since_seq)).await??;
         let tracked = self.progress.begin(kind, class, node, host.now());
         if let Some(versions) = versions {
             tracked.expects(versions);

@@ -104,7 +104,7 @@ impl Work {
         let visited_seq = host.partitions().find(partition)?.store().last_seq();
         let there = host.clone();
         let mut fold =
-            host.transfers().fold_pool.run(move || Fold::begin(&there, partition, Which::Foreign, since_seq)).await??;
+            host.transfers().pool.run(move || Fold::begin(&there, partition, Which::Foreign, since_seq)).await??;
         host.transfers().foreign.note_held(partition, &mut begin);
         let left = Left { visited_seq, is_whole: since_seq == 0, ..Left::default() };
         let mut pass = Pass { work: self, host, partition, placement, may_hand_back, targets: BTreeMap::new(), left };

@@ -4,14 +4,37 @@ use crate::fair_queue::{FairQueue, Tenant};
 use crate::pool::{Job, JobQueue, Pool, PoolError};
 use crate::real::pause_after;
 use crate::runtime::Runtime;
-use parking_lot::Mutex;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Threads that execute next what belongs to the tenant that has had the least time of them.
 #[derive(Clone)]
 pub struct FairPool {
     shared: Arc<Shared>,
+}
+
+/// What a pool is.
+pub struct FairPoolConfig {
+    /// The name of its threads.
+    pub name: &'static str,
+    /// The number of threads, at least one.
+    pub threads: usize,
+    /// How many jobs may wait. Further ones are refused.
+    pub jobs_max: usize,
+    /// Whether the threads give way to all others that want the processor.
+    pub gives_way: bool,
+    /// Who hears how long jobs wait and take.
+    pub times: Option<Arc<dyn PoolTimes>>,
+}
+
+/// Hears how long the jobs of a pool wait and take.
+pub trait PoolTimes: Send + Sync {
+    /// A job that did not panic has ended.
+    fn ended(&self, waited: Duration, worked: Duration);
+
+    /// A job was refused, because too many wait.
+    fn refused(&self);
 }
 
 struct Shared {
@@ -23,17 +46,26 @@ struct Shared {
     runtime: Arc<dyn Runtime>,
 }
 
+/// The lock is that of the standard library, for the reason that `real/thread_pool.rs` gives.
 struct Waiting {
-    jobs: Mutex<FairQueue<Job>>,
+    /// The jobs, with the time since when they wait.
+    jobs: Mutex<FairQueue<(Instant, Job)>>,
+    times: Option<Arc<dyn PoolTimes>>,
     runtime: Arc<dyn Runtime>,
 }
 
 impl FairPool {
-    /// Starts a pool of `threads` threads (at least one) whose queue has room for `jobs_max` jobs.
-    pub fn start(runtime: &Arc<dyn Runtime>, name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
+    /// Starts a pool.
+    pub fn start(runtime: &Arc<dyn Runtime>, config: FairPoolConfig) -> io::Result<Self> {
+        let FairPoolConfig { name, threads, jobs_max, gives_way, times } = config;
         // Callers count before they queue, so a few more than `jobs_max` can come at once.
-        let places = runtime.start_pool(name, threads, jobs_max.saturating_mul(2))?;
-        let waiting = Arc::new(Waiting { jobs: Mutex::default(), runtime: runtime.clone() });
+        let places_max = jobs_max.saturating_mul(2);
+        let places = if gives_way {
+            runtime.start_background_pool(name, threads, places_max)?
+        } else {
+            runtime.start_pool(name, threads, places_max)?
+        };
+        let waiting = Arc::new(Waiting { jobs: Mutex::default(), times, runtime: runtime.clone() });
         Ok(Self { shared: Arc::new(Shared { places, waiting, jobs_max, runtime: runtime.clone() }) })
     }
 
@@ -57,17 +89,19 @@ struct OfTenant {
 impl JobQueue for OfTenant {
     fn submit(&self, job: Job) -> Result<(), PoolError> {
         let Shared { places, waiting, jobs_max, .. } = &*self.shared;
+        let now = waiting.runtime.now();
         let ticket = {
-            let mut jobs = waiting.jobs.lock();
-            if jobs.len() >= *jobs_max {
-                return Err(PoolError::Full);
-            }
-            jobs.push(self.tenant, job)
+            let mut jobs = waiting.jobs();
+            (jobs.len() < *jobs_max).then(|| jobs.push(self.tenant, (now, job)))
+        };
+        let Some(ticket) = ticket else {
+            waiting.times.iter().for_each(|times| times.refused());
+            return Err(PoolError::Full);
         };
         let there = Arc::clone(waiting);
         let refused = places.submit(Box::new(move || there.execute_next())).err();
         let Some(error) = refused else { return Ok(()) };
-        let own = waiting.jobs.lock().remove(&ticket);
+        let own = waiting.jobs().remove(&ticket);
         if own.is_none() {
             // The job was executed at the place of another one, which has none now.
             waiting.execute_next();
@@ -81,14 +115,22 @@ impl JobQueue for OfTenant {
 }
 
 impl Waiting {
+    fn jobs(&self) -> MutexGuard<'_, FairQueue<(Instant, Job)>> {
+        // No job runs while the lock is held, so a panic of one leaves nothing half done.
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn execute_next(&self) {
-        let next = self.jobs.lock().pop();
-        let Some((tenant, job)) = next else { return };
+        let next = self.jobs().pop();
+        let Some((tenant, (since, job))) = next else { return };
         let began = self.runtime.now();
+        // Long jobs pause within, and not only at their ends.
+        self.runtime.work_in_bursts();
         // The threads survive a job that panics. It costs its tenant nothing.
         job();
         let took = self.runtime.now().saturating_duration_since(began);
-        self.jobs.lock().charge(tenant, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.jobs().charge(tenant, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.times.iter().for_each(|times| times.ended(began.saturating_duration_since(since), took));
         pause_after(took);
     }
 }
@@ -104,7 +146,51 @@ mod tests {
 
     fn pool(jobs_max: usize) -> FairPool {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
-        FairPool::start(&runtime, "test", 1, jobs_max).unwrap()
+        FairPool::start(&runtime, config(jobs_max, None)).unwrap()
+    }
+
+    fn config(jobs_max: usize, times: Option<Arc<dyn PoolTimes>>) -> FairPoolConfig {
+        FairPoolConfig { name: "test", threads: 1, jobs_max, gives_way: false, times }
+    }
+
+    #[derive(Default)]
+    struct Seen {
+        ended: Mutex<Vec<(Duration, Duration)>>,
+        refused: std::sync::atomic::AtomicUsize,
+    }
+
+    impl PoolTimes for Seen {
+        fn ended(&self, waited: Duration, worked: Duration) {
+            self.ended.lock().unwrap().push((waited, worked));
+        }
+
+        fn refused(&self) {
+            self.refused.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+
+    fn spend(time: Duration) {
+        let began = Instant::now();
+        while began.elapsed() < time {}
+    }
+
+    #[test]
+    fn it_is_told_how_long_jobs_wait_and_take_and_which_are_refused() {
+        const WAIT: Duration = Duration::from_millis(30);
+        let seen = Arc::new(Seen::default());
+        let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
+        let pool = FairPool::start(&runtime, config(1, Some(seen.clone()))).unwrap();
+        let release = occupy(&pool, Tenant::default());
+        pool.of(Tenant::default()).submit(|| spend(WAIT)).unwrap();
+        assert_eq!(pool.of(Tenant::default()).submit(|| ()), Err(PoolError::Full));
+        spend(2 * WAIT);
+        drop(release);
+        pool.stop();
+        let ended = std::mem::take(&mut *seen.ended.lock().unwrap());
+        let [first, second] = ended[..] else { panic!("two jobs ended: {ended:?}") };
+        assert!(first.1 >= 2 * WAIT && second.0 >= 2 * WAIT, "the second one waited for the first: {ended:?}");
+        assert!(second.1 >= WAIT, "{ended:?}");
+        assert_eq!(seen.refused.load(std::sync::atomic::Ordering::SeqCst), 1);
     }
 
     /// Occupies the only thread of a pool until the returned end is dropped.
@@ -150,6 +236,6 @@ mod tests {
         pool.stop();
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [0, 1]);
         assert_eq!(pool.of(tenant).submit(|| ()), Err(PoolError::Stopped));
-        assert!(pool.shared.waiting.jobs.lock().is_empty());
+        assert!(pool.shared.waiting.jobs().is_empty());
     }
 }

@@ -28,7 +28,7 @@ mod runtime;
 mod task_threads;
 mod time_limit;
 
-pub use fair_pool::FairPool;
+pub use fair_pool::{FairPool, FairPoolConfig, PoolTimes};
 pub use fair_queue::{FairQueue, Tenant, Ticket};
 pub use jobs_at_once::JobsAtOnce;
 pub use network::{Listener, Network, Stream};
@@ -37,7 +37,7 @@ pub use pool::{Asker, Job, JobQueue, Pool, PoolError, Waited};
 pub use published::Published;
 pub use real::{
     ServingThreads, TcpNetwork, TokioRuntime, begin_burst, give_way, number_this_thread, pause_after, pause_if_due,
-    pauses_of_this_thread,
+    pauses_of_this_thread, work_in_bursts,
 };
 pub use runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime, RuntimeExt};
 pub use task_threads::TaskThreads;

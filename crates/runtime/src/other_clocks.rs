@@ -69,6 +69,10 @@ impl Runtime for OtherClocks {
         self.inner.start_pool(name, threads, jobs_max)
     }
 
+    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        self.inner.start_background_pool(name, threads, jobs_max)
+    }
+
     fn start_background_threads(&self, name: &str, threads: usize) -> io::Result<Arc<dyn TaskThreads>> {
         self.inner.start_background_threads(name, threads)
     }

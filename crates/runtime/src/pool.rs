@@ -1,5 +1,6 @@
 //! Jobs for other threads.
 
+use crate::real::pause_if_due;
 use crate::runtime::Runtime;
 use crate::time_limit::within;
 use ombak_types::{Error, StoreFailure};
@@ -77,8 +78,10 @@ impl Waited<'_> {
         (self.0)()
     }
 
-    /// Fails if nobody waits any more.
+    /// Fails if nobody waits any more. On a thread that gives way, this is also where long work
+    /// lets others have the processor.
     pub fn check(&self) -> Result<(), PoolError> {
+        pause_if_due();
         if self.is_on() { Ok(()) } else { Err(PoolError::Late) }
     }
 

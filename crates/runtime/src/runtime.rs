@@ -47,12 +47,24 @@ pub trait Runtime: Send + Sync {
         crate::give_way();
     }
 
+    /// Lets the calling thread work in bursts from now on ([`crate::pause_if_due`]), without giving
+    /// way otherwise. A world in which one thread does everything ignores it.
+    fn work_in_bursts(&self) {
+        crate::work_in_bursts();
+    }
+
     /// Completes at `at`, at the earliest.
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()>;
 
     /// Starts `threads` threads (at least one) that execute the jobs of one queue, in its order.
     /// The queue refuses a job when `jobs_max` jobs wait.
     fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>>;
+
+    /// Like [`Runtime::start_pool`], for jobs that no get or put of a client waits for. Where the
+    /// system can do so, the threads give way to all others that want the processor.
+    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        self.start_pool(name, threads, jobs_max)
+    }
 
     /// Starts `threads` threads (at least one) for tasks that no get or put of a client waits for.
     /// Where the system can do so, the threads give way to all others that want the processor. A

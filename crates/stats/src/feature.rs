@@ -35,7 +35,9 @@ pub enum Number<'a> {
     OneAndCount(&'a Spiral),
     /// Times in microseconds, as `NAME_mean`, `_median`, `_95`, `_99` and `_100`.
     Times(&'a Histogram),
-    /// Sizes in bytes, with the same suffixes.
+    /// Times in microseconds, as `NAME_mean` and `NAME_100` alone.
+    MeanAndMost(&'a Histogram),
+    /// Sizes in bytes, with the suffixes of [`Number::Times`].
     Bytes(&'a Histogram),
     /// Anything else, with the same suffixes.
     Counts(&'a Histogram),
@@ -61,6 +63,7 @@ impl Figure<'_> {
             Number::Times(histogram) | Number::Bytes(histogram) | Number::Counts(histogram) => {
                 numbers.extend(histogram.numbers(name));
             }
+            Number::MeanAndMost(histogram) => numbers.extend(histogram.mean_and_most(name)),
             Number::Total(value) | Number::Gauge(value) => numbers.push((name.clone(), value)),
         }
     }
@@ -69,7 +72,10 @@ impl Figure<'_> {
     pub(crate) fn rotate(&self, windows: usize) {
         match self.number {
             Number::Spiral(spiral) | Number::OneAndCount(spiral) => spiral.rotate(windows),
-            Number::Times(histogram) | Number::Bytes(histogram) | Number::Counts(histogram) => {
+            Number::Times(histogram)
+            | Number::MeanAndMost(histogram)
+            | Number::Bytes(histogram)
+            | Number::Counts(histogram) => {
                 histogram.rotate(windows);
             }
             Number::Total(_) | Number::Gauge(_) => {}

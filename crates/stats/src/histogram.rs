@@ -151,6 +151,12 @@ impl Histogram {
             .map(|(suffix, value)| (format!("{name}_{suffix}"), value))
     }
 
+    /// The mean and the largest value of the last minute, under the names of Riak.
+    pub(crate) fn mean_and_most(&self, name: &str) -> [(String, u64); 2] {
+        let Summary { mean, max, .. } = self.last_minute();
+        [("mean", mean), ("100", max)].map(|(suffix, value)| (format!("{name}_{suffix}"), value))
+    }
+
     fn under_way(&self, history: &History) -> Window {
         let mut window = Window {
             counts: Vec::new(),

@@ -1,6 +1,6 @@
 //! The configuration of an engine.
 
-use super::{ScrubConfig, TransferConfig, TreesConfig};
+use super::{ScrubConfig, TransferConfig, TreesConfig, WorkerPools};
 use crate::buckets::BackendChoice;
 use crate::hooks::Hooks;
 use crate::replica::{NoPeers, Peers};
@@ -112,6 +112,8 @@ pub struct KvConfig {
     pub participates_in_coverage: bool,
     /// Number of threads that wait for disks.
     pub io_threads: usize,
+    /// The pools of threads for work that no get or put waits for.
+    pub worker_pools: WorkerPools,
     /// Interval at which the engine runs the background work of the stores.
     pub maintain_interval: Duration,
     /// Limits of the work that brings copies back to where they belong.
@@ -161,6 +163,7 @@ impl KvConfig {
             queries: QueryConfig::default(),
             participates_in_coverage: true,
             io_threads: 8,
+            worker_pools: WorkerPools::default(),
             maintain_interval: Duration::from_millis(200),
             transfer: TransferConfig::default(),
             keeps_sums: true,

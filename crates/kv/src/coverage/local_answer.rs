@@ -30,39 +30,12 @@ impl LocalAnswer {
         if !engine.is_open() {
             return Err(Error::Stopping);
         }
+        check(&engine, &request)?;
+        let here = Here { engine: engine.clone(), homes: request.homes.clone(), begun: request.begun };
+        let part = registry::open(&request.question, here)?;
         // The address of the client is known to the node that asks. Each answer is a tenant here.
-        let pool = engine.fold_pool.of(engine.listing_tenant(0));
-        let mut this = Self { engine, request, part: None, ready: VecDeque::new(), pool };
-        this.check()?;
-        let (homes, begun) = (this.request.homes.clone(), this.request.begun);
-        let here = Here { engine: this.engine.clone(), homes, begun };
-        this.part = Some(registry::open(&this.request.question, here)?);
-        Ok(this)
-    }
-
-    /// Whether this node may answer for all home partitions of the request: they are as they were
-    /// for the plan, this node is in the set in force of the classes, and it is full for them.
-    fn check(&self) -> Result<(), Error> {
-        let placement = self.engine.placement();
-        let here = self.engine.identity.node_id;
-        for part in &self.request.homes {
-            if part.home >= placement.size().get() {
-                return Err(refused("the listing names a partition that the ring does not have"));
-            }
-            if !self.engine.agrees_on_home(&placement, part.home, self.request.ring) {
-                return Err(other_version());
-            }
-            let home = placement.home(part.home);
-            for n in &part.classes {
-                if !home.replica_set(*n).contains(&here) {
-                    return Err(refused("this node is no replica of what the listing asks for"));
-                }
-                if !self.engine.is_full(part.home, *n) {
-                    return Err(refused("this node does not hold everything that the listing asks for"));
-                }
-            }
-        }
-        Ok(())
+        let pool = engine.work_pools.of(part.work_class(), engine.listing_tenant(0));
+        Ok(Self { engine, request, part: Some(part), ready: VecDeque::new(), pool })
     }
 
     async fn advance(&mut self) -> Result<Option<CoverageItem>, Error> {
@@ -78,7 +51,7 @@ impl LocalAnswer {
             let (part, step) = self.pool.run_until(self.request.deadline, step).await?;
             let Step { items, is_over } = step?;
             // The step reads snapshots. What was full when a snapshot was taken is complete.
-            self.check()?;
+            check(&self.engine, &self.request)?;
             self.ready.extend(items);
             self.part = (!is_over).then_some(part);
         }
@@ -89,6 +62,31 @@ impl CoverageStream for LocalAnswer {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<CoverageItem, Error>>> {
         Box::pin(async move { self.advance().await.transpose() })
     }
+}
+
+/// Whether this node may answer for all home partitions of the request: they are as they were
+/// for the plan, this node is in the set in force of the classes, and it is full for them.
+fn check(engine: &Engine, request: &CoverageRequest) -> Result<(), Error> {
+    let placement = engine.placement();
+    let here = engine.identity.node_id;
+    for part in &request.homes {
+        if part.home >= placement.size().get() {
+            return Err(refused("the listing names a partition that the ring does not have"));
+        }
+        if !engine.agrees_on_home(&placement, part.home, request.ring) {
+            return Err(other_version());
+        }
+        let home = placement.home(part.home);
+        for n in &part.classes {
+            if !home.replica_set(*n).contains(&here) {
+                return Err(refused("this node is no replica of what the listing asks for"));
+            }
+            if !engine.is_full(part.home, *n) {
+                return Err(refused("this node does not hold everything that the listing asks for"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The home has changed, or will have when this node has heard of it. Then this node may be able to

@@ -1,6 +1,6 @@
 //! The local part of a question: how a node answers from its own stores.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WorkClass};
 use crate::partition::Partition;
 use crate::replica::{CoverageHome, CoverageItem};
 use ombak_types::Error;
@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// a disk. It reads a bounded number of entries, and a snapshot that it keeps until the next step
 /// is one that other work may need meanwhile.
 pub(crate) trait LocalPart: Send {
+    /// Whose threads its steps run on.
+    fn work_class(&self) -> WorkClass;
+
     /// Makes the next items. What they say must have been true when a snapshot of the step was
     /// taken: the answer checks afterwards that the node still was a full replica.
     fn step(&mut self) -> Result<Step, Error>;

@@ -12,6 +12,8 @@ use super::request_limiter::{ActiveRequest, NoPart, RequestLimiter};
 use super::sync_queue::SyncQueue;
 use super::tombstone_reaper::Reaper;
 use super::waking::Waking;
+use super::work_class::WorkClass;
+use super::work_pools::WorkPools;
 use crate::buckets::BucketRegistry;
 use crate::conditional::{Ballots, ConditionalPuts};
 use crate::config::{KeepTrees, KvConfig};
@@ -33,7 +35,7 @@ use futures_util::future::{Either, select};
 use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::placement::Placement;
 use ombak_ring::{KeyHash, ReplicaState, Ring, RingSize, RingVersion};
-use ombak_runtime::{BoxFuture, FairPool, Pool, Runtime, RuntimeExt, Tenant, within};
+use ombak_runtime::{BoxFuture, Pool, Runtime, RuntimeExt, Tenant, within};
 use ombak_stats::Stats;
 use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
 use ombak_types::time::UnixMicros;
@@ -52,9 +54,6 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 /// How long a question of a conditional put waits until this node knows the placement of its
 /// sender.
 const BEHIND_MAX: Duration = Duration::from_secs(1);
-/// Threads for listings. They are separate, so that a long listing does not delay reads from the
-/// disk.
-const FOLD_THREADS: usize = 2;
 
 /// The shared state of a node's requests.
 pub(crate) struct Engine {
@@ -74,8 +73,8 @@ pub(crate) struct Engine {
     /// Threads for large requests, so that neither connections nor reads from the disk wait for
     /// them.
     pub(crate) large_request_pool: Pool,
-    /// Threads for listings and queries, which each listing has its share of.
-    pub(crate) fold_pool: FairPool,
+    /// Threads for listings, queries, folds and walks.
+    pub(crate) work_pools: WorkPools,
     pub(super) syncs: SyncQueue,
     pub(crate) reaper: Arc<Reaper>,
     /// What does not lie where it belongs.
@@ -135,7 +134,9 @@ impl Engine {
                  them are not found: then stop the node, and put back the copy of your last backup"
             );
         }
-        let transfers = Arc::new(Transfers::open(&config, &partitions)?);
+        let work_pools = WorkPools::start(runtime, &config.worker_pools).map_err(no_thread)?;
+        let walk_pool = work_pools.of(WorkClass::Walk, Tenant::default());
+        let transfers = Arc::new(Transfers::open(&config, &partitions, walk_pool)?);
         let floors = Floors::open(config.fs.clone(), &config.data_dir, config.ring_size)?;
         let now = runtime.wall_clock();
         let ballots = Ballots::open(config.fs.clone(), &config.data_dir, now)?;
@@ -153,7 +154,7 @@ impl Engine {
         let pool = |name, threads, jobs_max| Pool::start(runtime, name, threads, jobs_max).map_err(no_thread);
         let disk_pool = pool("ombak-io", config.io_threads, config.requests_max + partitions.ring_size())?;
         let large_request_pool = pool("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
-        let fold_pool = FairPool::start(runtime, "ombak-fold", FOLD_THREADS, config.requests_max).map_err(no_thread)?;
+        stats.attach(work_pools.counts());
         let scrubbing = Arc::new(Scrubbing::open(&config, partitions.clone()));
         stats.attach(scrubbing.clone());
         let tree_keeping = Arc::new(TreeKeeping::new(&config, buckets.clone(), partitions.clone()));
@@ -186,7 +187,7 @@ impl Engine {
             write_gate,
             disk_pool,
             large_request_pool,
-            fold_pool,
+            work_pools,
             reaper,
             transfers,
             repair_answers: AnswersSlot::default(),
@@ -448,7 +449,7 @@ impl Engine {
         }
         self.background.stop();
         self.transfers.stop(&self.partitions);
-        self.fold_pool.stop();
+        self.work_pools.stop();
         self.large_request_pool.stop();
         let failed = self.partitions.close_all(&self.disk_pool);
         if drained && failed == 0 {

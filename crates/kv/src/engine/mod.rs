@@ -43,6 +43,9 @@ mod stored_form;
 mod sync_queue;
 mod tombstone_reaper;
 mod waking;
+mod work_class;
+mod work_counts;
+mod work_pools;
 
 pub(crate) use conditional::Expectation;
 pub(crate) use coordinators::NextCoordinator;
@@ -61,3 +64,4 @@ pub use replica_memory::ReplicaMemoryStatus;
 pub use request_limiter::NoPart;
 pub use tombstone_reaper::ReaperWaiting;
 pub use waking::PauseNumber;
+pub(crate) use work_class::WorkClass;

@@ -170,6 +170,7 @@ fn takes_no_part(why: NoPart) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn lets_in_up_to_its_number_and_none_after_closing() {
@@ -227,6 +228,30 @@ mod tests {
         });
         drop(mine);
         assert_eq!(limiter.under_way(), 0);
+    }
+
+    proptest! {
+        /// Riak's scenario: whatever comes and goes, requests are refused exactly while as many as
+        /// are allowed are under way, and admitted again when they have ended.
+        #[test]
+        fn proxy_overload_recovery(max in 1usize..20, comes in prop::collection::vec(any::<bool>(), 0..200)) {
+            let limiter = RequestLimiter::new(max);
+            let mut inside = Vec::new();
+            for comes in comes {
+                if comes {
+                    let entered = limiter.enter();
+                    prop_assert_eq!(entered.is_ok(), inside.len() < max);
+                    prop_assert!(entered.as_ref().err().is_none_or(|error| *error == Error::Overload));
+                    inside.extend(entered.ok());
+                } else {
+                    drop(inside.pop());
+                }
+                prop_assert_eq!(limiter.under_way(), inside.len());
+            }
+            inside.clear();
+            let all: Vec<_> = (0..max).map(|_| limiter.enter()).collect();
+            prop_assert!(all.iter().all(Result::is_ok), "a drained node admits as many as before");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::buckets::BucketRegistry;
 use crate::partition::Partition;
 use crate::routing::{class_of_key, tree_class_of_key};
 use bytes::Bytes;
+use ombak_runtime::pause_if_due;
 use ombak_storage::{Detail, FoldEntry, Scope, Snapshot, StorageError};
 use ombak_types::names::{decode_storage_key, encode_bucket_prefix};
 use ombak_types::stored_object::decode_head;
@@ -15,8 +16,9 @@ use ombak_types::time::{GREGORIAN_OFFSET_SECS, UnixMicros};
 use ombak_types::{Bucket, Error, Object, StoreFailure};
 use std::sync::Arc;
 
-/// Maximum number of index entries that are read together.
-const ENTRIES_MAX: usize = 500;
+/// Maximum number of index entries that are read together. It takes about 0.1 ms, and the thread
+/// that walks lets others have the processor in between.
+const ENTRIES_MAX: usize = 100;
 
 /// An active walk. Its snapshot is moved to a thread that may wait for each batch.
 pub(crate) struct FoldWalk {
@@ -61,6 +63,7 @@ impl FoldWalk {
         buckets: &BucketRegistry,
         budget: &mut usize,
     ) -> Result<Option<Vec<GatheredEntry>>, Error> {
+        pause_if_due();
         let buckets = buckets.snapshot();
         let Self { range, classes, prefix, snapshot, set_aside_to, detail, is_tree, .. } = self;
         let class_of = if *is_tree { tree_class_of_key } else { class_of_key };

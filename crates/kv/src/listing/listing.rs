@@ -2,7 +2,7 @@
 
 use super::walk::{ENTRIES_MAX, ListWalk};
 use crate::coverage::NamesRun;
-use crate::engine::Engine;
+use crate::engine::{Engine, WorkClass};
 use crate::slow::{Course, JobTimes, micros_between};
 use bytes::Bytes;
 use ombak_runtime::Pool;
@@ -35,7 +35,7 @@ impl Listing {
     pub(crate) fn new(engine: Arc<Engine>, walk: Walk, timeout: Option<Duration>, course: Course) -> Self {
         engine.stats.list_started();
         let deadline = timeout.and_then(|limit| engine.config.runtime.now().checked_add(limit));
-        let pool = engine.fold_pool.of(engine.listing_tenant(0));
+        let pool = engine.work_pools.of(WorkClass::Listing, engine.listing_tenant(0));
         Self { engine, walk: Some(walk), deadline, pool, course }
     }
 
@@ -43,7 +43,7 @@ impl Listing {
     /// as a client's address. Without a group, it shares them with all that have none.
     #[must_use]
     pub fn in_group(mut self, group: u64) -> Self {
-        self.pool = self.engine.fold_pool.of(self.engine.listing_tenant(group));
+        self.pool = self.engine.work_pools.of(WorkClass::Listing, self.engine.listing_tenant(group));
         self
     }
 

@@ -2,6 +2,7 @@
 
 use crate::partition::{Partition, is_tombstone};
 use bytes::Bytes;
+use ombak_runtime::pause_if_due;
 use ombak_storage::{Detail, Scope, Snapshot, StorageError};
 use ombak_types::Bucket;
 use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix, split_storage_key};
@@ -63,6 +64,7 @@ impl ListWalk {
     /// for its turn at the threads, so a call goes over several stores.
     pub(crate) fn next_batch(&mut self, budget: &mut usize) -> Result<Option<Vec<Bytes>>, StorageError> {
         while *budget > 0 {
+            pause_if_due();
             let Some(partition) = self.partitions.get(self.at) else { return Ok(None) };
             let (snapshot, since_seq) = match &mut self.snapshot {
                 Some(snapshot) => snapshot,
@@ -109,4 +111,54 @@ fn new_bucket(storage_key: &Bytes, seen: &mut HashSet<Bytes>) -> Option<Bytes> {
     let bucket = Bytes::copy_from_slice(bucket);
     seen.insert(bucket.clone());
     Some(bucket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::ActorSource;
+    use ombak_runtime::{give_way, pauses_of_this_thread};
+    use ombak_storage::{BackendFactory, MemoryFactory, Write};
+    use ombak_types::names::encode_storage_key;
+
+    const KEYS: usize = 20_000;
+
+    fn partition(bucket: &Bucket) -> Arc<Partition> {
+        let store = MemoryFactory::default().open(0).unwrap();
+        for n in 0..KEYS {
+            let mut key = Vec::new();
+            encode_storage_key(bucket, format!("k{n:06}").as_bytes(), &mut key);
+            let digest = (n as u64) << 1;
+            store
+                .put(&Write {
+                    key: &key,
+                    head: b"h",
+                    body: &[],
+                    digest,
+                    tstamp_secs: 1,
+                    expires_secs: 0,
+                    has_terms: false,
+                })
+                .unwrap();
+        }
+        Arc::new(Partition::new(0, store, Arc::new(ActorSource::new(1))))
+    }
+
+    /// On a thread that gives way, a walk lets others have the processor again and again.
+    #[test]
+    fn a_long_walk_pauses() {
+        let bucket = Bucket::untyped("b");
+        let partition = partition(&bucket);
+        let walking = std::thread::spawn(move || {
+            give_way();
+            let mut walk = ListWalk::over_keys(vec![partition], &bucket, UnixMicros::from_secs(1));
+            let mut names = 0;
+            while let Some(batch) = walk.next_batch(&mut { KEYS }).unwrap() {
+                names += batch.len();
+            }
+            (names, pauses_of_this_thread())
+        });
+        let (names, pauses) = walking.join().unwrap();
+        assert!(names == KEYS && pauses >= 5, "{names} names, {pauses} pauses");
+    }
 }

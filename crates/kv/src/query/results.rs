@@ -2,7 +2,7 @@
 
 use super::shared_walk::SharedWalk;
 use crate::coverage::EntriesRun;
-use crate::engine::Engine;
+use crate::engine::{Engine, WorkClass};
 use crate::requests::IndexMatch;
 use crate::slow::{Course, JobTimes, RequestKind, micros_between};
 use bytes::Bytes;
@@ -87,7 +87,7 @@ impl QueryResults {
         let began = engine.config.runtime.now();
         let deadline = limit.and_then(|limit| began.checked_add(limit));
         let (walk, outcome) = (Some(walk), Outcome::Abandoned);
-        let pool = engine.fold_pool.of(engine.listing_tenant(0));
+        let pool = engine.work_pools.of(WorkClass::IndexQuery, engine.listing_tenant(0));
         let course = Course::begin(RequestKind::IndexQuery, bucket.clone(), index.clone(), began);
         Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome, course, pool }
     }
@@ -96,7 +96,7 @@ impl QueryResults {
     /// group, such as a client's address. Without a group, it shares them with all that have none.
     #[must_use]
     pub fn in_group(mut self, group: u64) -> Self {
-        self.pool = self.engine.fold_pool.of(self.engine.listing_tenant(group));
+        self.pool = self.engine.work_pools.of(WorkClass::IndexQuery, self.engine.listing_tenant(group));
         self
     }
 

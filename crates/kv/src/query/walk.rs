@@ -5,6 +5,7 @@ use super::terms::from_sortable;
 use crate::partition::Partition;
 use crate::requests::{IndexMatch, IndexQuery, QueryRange};
 use bytes::Bytes;
+use ombak_runtime::pause_if_due;
 use ombak_storage::StorageError;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, IndexTerm};
@@ -59,6 +60,7 @@ impl QueryWalk {
         let mut batch = Vec::new();
         let mut read = 0;
         while batch.len() < BATCH && read < READ_MAX && !self.is_full() {
+            pause_if_due();
             if let Some(source) = self.unasked.pop() {
                 read += self.ask(source)?;
                 continue;

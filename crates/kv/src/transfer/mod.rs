@@ -59,11 +59,12 @@ use crate::open_error::OpenError;
 use crate::partition::{Partition, PartitionTable};
 use checkpoint::Checkpoint;
 use ombak_ring::placement::{HomePlacement, Placement};
-use ombak_runtime::{Asker, Pool, Runtime, Waited};
+use ombak_runtime::{Asker, FairPool, FairPoolConfig, Pool, Runtime, Tenant, Waited};
 use ombak_types::{Error, NodeId};
 use parking_lot::Mutex;
 use state_file::StateFile;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -79,11 +80,6 @@ const JOBS_MAX: usize = 1_000;
 /// How long a node that has asked what this node holds for it counts as up. By then failure
 /// detection knows it.
 const RETURNED_FOR: Duration = Duration::from_secs(2);
-/// Threads that walk over all keys of a partition. They are separate again: a walk over a large
-/// store may take minutes, and comparisons of other nodes wait for 30 s only.
-const FOLD_THREADS: usize = 2;
-/// Maximum number of walks that wait for these threads.
-const FOLDS_MAX: usize = 256;
 
 /// What this node knows of copies that do not lie where they belong.
 pub struct Transfers {
@@ -118,7 +114,8 @@ pub struct Transfers {
     pub(crate) checkpoint: Checkpoint,
     /// Threads for a bounded number of versions.
     pub pool: Pool,
-    /// Threads for walks over all keys of a partition.
+    /// Threads for walks over all keys of a partition. They are separate again: a walk over a large
+    /// store may take minutes, and comparisons of other nodes wait for 30 s only.
     pub fold_pool: Pool,
     pub(crate) runtime: Arc<dyn Runtime>,
     /// Whether what has failed is to be tried again at once.
@@ -130,16 +127,19 @@ pub struct Transfers {
     work: Notify,
 }
 
+/// The threads store copies under locks that requests need, so they do not give way. They pause
+/// after each job that was not short.
+fn transfer_pool(runtime: &Arc<dyn Runtime>) -> io::Result<Pool> {
+    let config =
+        FairPoolConfig { name: "ombak-transfer", threads: THREADS, jobs_max: JOBS_MAX, gives_way: false, times: None };
+    Ok(FairPool::start(runtime, config)?.of(Tenant::default()))
+}
+
 impl Transfers {
-    /// Loads what was saved. `partitions` are open already.
-    pub(crate) fn open(config: &KvConfig, partitions: &PartitionTable) -> Result<Self, OpenError> {
+    /// Loads what was saved. `partitions` are open already. Walks run on `fold_pool`.
+    pub(crate) fn open(config: &KvConfig, partitions: &PartitionTable, fold_pool: Pool) -> Result<Self, OpenError> {
         let runtime = config.runtime.clone();
-        let pool = |name, threads, jobs_max| {
-            Pool::start(&runtime, name, threads, jobs_max)
-                .map_err(|source| OpenError::System { what: "another thread", source })
-        };
-        let fold_pool = pool("ombak-walk", FOLD_THREADS, FOLDS_MAX)?;
-        let pool = pool("ombak-transfer", THREADS, JOBS_MAX)?;
+        let pool = transfer_pool(&runtime).map_err(|source| OpenError::System { what: "another thread", source })?;
         let file = StateFile::new(config.fs.clone(), &config.data_dir);
         let told = ToldSeqs::open(config.fs.clone(), &config.data_dir)
             .map_err(|source| OpenError::System { what: "the seqs that other nodes have told", source })?;

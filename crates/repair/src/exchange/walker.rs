@@ -132,7 +132,7 @@ impl Walker {
                 walk.accept();
                 Ok::<_, Error>(())
             };
-            self.transfers.fold_pool.run(note).await??;
+            self.transfers.pool.run(note).await??;
         }
         Ok(Some(end))
     }
@@ -140,7 +140,7 @@ impl Walker {
     async fn begin(&self, host: &Weak<dyn RepairHost>, class: ClassId) -> Result<Option<SumsWalk>, Error> {
         let Some(host) = host.upgrade() else { return Ok(None) };
         let begin = move || Ok(host.partitions().find(class.partition)?.begin_sums_walk(class.n)?);
-        self.transfers.fold_pool.run(begin).await?
+        self.transfers.pool.run(begin).await?
     }
 
     /// The pause after a step.

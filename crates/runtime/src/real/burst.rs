@@ -18,13 +18,13 @@ const BURST: Duration = Duration::from_micros(200);
 const PAUSE: Duration = Duration::from_micros(20);
 
 thread_local! {
-    /// When the burst of this thread began; none for threads that do not give way.
+    /// When the burst of this thread began; none for threads that do not work in bursts.
     static BURST_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
     static PAUSES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// From now on the calling thread works in bursts.
-pub(super) fn work_in_bursts() {
+/// From now on the calling thread works in bursts. The first one begins now.
+pub fn work_in_bursts() {
     BURST_BEGAN.set(Some(Instant::now()));
 }
 
@@ -36,9 +36,10 @@ pub fn begin_burst() {
     }
 }
 
-/// Lets the calling thread sleep for a moment if it gives way to others ([`super::give_way`]) and
-/// has worked for 200 µs since it last slept here. Does nothing on other threads. Long work on such
-/// a thread calls this every few microseconds, and holds no lock meanwhile that others wait for.
+/// Lets the calling thread sleep for a moment if it works in bursts, as threads do that give way to
+/// others ([`super::give_way`]), and has worked for 200 µs since it last slept here. Does nothing
+/// on other threads. Long work on such a thread calls this every few microseconds, and holds no
+/// lock meanwhile that others wait for.
 #[expect(clippy::disallowed_methods, reason = "the pause is for the scheduler, and waits for nothing")]
 pub fn pause_if_due() {
     if BURST_BEGAN.get().is_some_and(|began| began.elapsed() >= BURST) {

@@ -25,7 +25,7 @@ pub fn give_way() {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::NICE;
-    use crate::{OtherClocks, Pool, Runtime, ServingThreads, TokioRuntime};
+    use crate::{FairPool, FairPoolConfig, OtherClocks, Pool, Runtime, ServingThreads, Tenant, TokioRuntime};
     use rustix::process::getpriority_process;
     use std::sync::Arc;
     use tokio::sync::oneshot;
@@ -47,6 +47,11 @@ mod tests {
             assert_eq!(told.await, Ok(NICE));
             let pool = Pool::start(&runtime, "test", 1, 8).unwrap();
             assert_eq!(pool.run(nice).await, Ok(before));
+            for (gives_way, expected) in [(false, before), (true, NICE)] {
+                let config = FairPoolConfig { name: "test", threads: 1, jobs_max: 8, gives_way, times: None };
+                let pool = FairPool::start(&runtime, config).unwrap();
+                assert_eq!(pool.of(Tenant::default()).run(nice).await, Ok(expected));
+            }
         }
         assert_eq!(nice(), before, "the thread that starts a pool stays as it is");
     }

@@ -10,7 +10,7 @@ mod tcp;
 mod thread_pool;
 mod tokio_runtime;
 
-pub use burst::{begin_burst, pause_after, pause_if_due, pauses_of_this_thread};
+pub use burst::{begin_burst, pause_after, pause_if_due, pauses_of_this_thread, work_in_bursts};
 pub use give_way::give_way;
 pub use serving_threads::{ServingThreads, number_this_thread};
 pub use tcp::TcpNetwork;

@@ -76,6 +76,10 @@ impl Runtime for ServingThreads {
         TokioRuntime.start_pool(name, threads, jobs_max)
     }
 
+    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        TokioRuntime.start_background_pool(name, threads, jobs_max)
+    }
+
     fn start_background_threads(&self, name: &str, threads: usize) -> io::Result<Arc<dyn TaskThreads>> {
         TokioRuntime.start_background_threads(name, threads)
     }

@@ -1,11 +1,12 @@
 //! Threads that wait for disks instead of the network threads.
 
+use super::burst::begin_burst;
+use super::give_way::give_way;
 use crate::pool::{Job, JobQueue, PoolError};
-use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use tracing::error;
 
@@ -14,6 +15,9 @@ struct Jobs {
     open: bool,
 }
 
+/// The lock is that of the standard library, which a waiting thread never owns before it runs.
+/// parking_lot hands its locks over to the thread that has waited longest. If that thread gives way
+/// to others, the lock stays closed until it runs, and network threads would wait to submit a job.
 struct Queue {
     jobs: Mutex<Jobs>,
     changed: Condvar,
@@ -27,14 +31,21 @@ pub(super) struct ThreadPool {
 }
 
 impl ThreadPool {
-    pub(super) fn start(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
+    /// `gives_way`: the threads leave the processor to all others that want it.
+    pub(super) fn start(name: &str, threads: usize, jobs_max: usize, gives_way: bool) -> io::Result<Self> {
         let jobs = Mutex::new(Jobs { waiting: VecDeque::new(), open: true });
         let queue = Arc::new(Queue { jobs, changed: Condvar::new(), jobs_max });
         let pool = Self { queue, threads: Mutex::new(Vec::new()) };
         for i in 0..threads.max(1) {
             let queue = pool.queue.clone();
-            let thread = thread::Builder::new().name(format!("{name}-{i}")).spawn(move || queue.work())?;
-            pool.threads.lock().push(thread);
+            let work = move || {
+                if gives_way {
+                    give_way();
+                }
+                queue.work();
+            };
+            let thread = thread::Builder::new().name(format!("{name}-{i}")).spawn(work)?;
+            lock(&pool.threads).push(thread);
         }
         Ok(pool)
     }
@@ -42,7 +53,7 @@ impl ThreadPool {
 
 impl JobQueue for ThreadPool {
     fn submit(&self, job: Job) -> Result<(), PoolError> {
-        let mut jobs = self.queue.jobs.lock();
+        let mut jobs = lock(&self.queue.jobs);
         if !jobs.open {
             return Err(PoolError::Stopped);
         }
@@ -50,19 +61,25 @@ impl JobQueue for ThreadPool {
             return Err(PoolError::Full);
         }
         jobs.waiting.push_back(job);
+        drop(jobs);
         self.queue.changed.notify_one();
         Ok(())
     }
 
     fn stop(&self) {
-        self.queue.jobs.lock().open = false;
+        lock(&self.queue.jobs).open = false;
         self.queue.changed.notify_all();
-        let threads = std::mem::take(&mut *self.threads.lock());
+        let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads.into_iter().filter(|t| t.thread().id() != thread::current().id()) {
             // A job that panicked was already caught and logged.
             let _ = thread.join();
         }
     }
+}
+
+/// No job runs while a lock is held, so a panic of one leaves nothing half done.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for ThreadPool {
@@ -81,7 +98,7 @@ impl Queue {
     }
 
     fn next(&self) -> Option<Job> {
-        let mut jobs = self.jobs.lock();
+        let mut jobs = lock(&self.jobs);
         loop {
             if let Some(job) = jobs.waiting.pop_front() {
                 return Some(job);
@@ -89,7 +106,9 @@ impl Queue {
             if !jobs.open {
                 return None;
             }
-            self.changed.wait(&mut jobs);
+            jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+            // A thread that has waited for work need not pause at once.
+            begin_burst();
         }
     }
 }

@@ -41,7 +41,11 @@ impl Runtime for TokioRuntime {
     }
 
     fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
-        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max)?))
+        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max, false)?))
+    }
+
+    fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        Ok(Arc::new(ThreadPool::start(name, threads, jobs_max, true)?))
     }
 
     fn start_background_threads(&self, name: &str, threads: usize) -> io::Result<Arc<dyn TaskThreads>> {

@@ -14,8 +14,8 @@ use ombak_api::{JobClass, JobSwitches};
 use ombak_cluster::{Detection, Speaks};
 use ombak_key_queues::KeyQueuesConfig;
 use ombak_kv::{
-    DeleteMode, KeepTrees, ObjectLimits, QueryConfig, ReadRepairLimits, ScrubConfig, TransferConfig, TreesConfig,
-    WithoutMajority,
+    DeleteMode, KeepTrees, ObjectLimits, PoolStrategy, QueryConfig, ReadRepairLimits, ScrubConfig, TransferConfig,
+    TreesConfig, WithoutMajority, WorkerPools,
 };
 use ombak_repair::ExchangeConfig;
 use ombak_tls::CertificateFiles;
@@ -93,6 +93,7 @@ pub struct Settings {
     pub requests_max: usize,
     pub request_memory_bytes: u64,
     pub io_threads: usize,
+    pub worker_pools: WorkerPools,
     pub jobs: JobSwitches,
     pub limits: ObjectLimits,
     pub delete_mode: DeleteMode,
@@ -172,6 +173,7 @@ impl Settings {
             requests_max: from.count("max_concurrent_requests")?,
             request_memory_bytes: request_memory_bytes(from)?,
             io_threads: from.count("io_threads")?,
+            worker_pools: worker_pools(from)?,
             jobs: jobs(from)?,
             limits: ObjectLimits {
                 bytes_max: from.bytes("object.size.maximum")?,
@@ -300,6 +302,23 @@ fn exchange(from: &Reader<'_>) -> Result<ExchangeConfig, Problem> {
     })
 }
 
+/// The pools of threads for what no get or put waits for.
+fn worker_pools(from: &Reader<'_>) -> Result<WorkerPools, Problem> {
+    Ok(WorkerPools {
+        strategy: match from.text("worker_pool_strategy")?.as_str() {
+            "none" => PoolStrategy::None,
+            "single" => PoolStrategy::Single,
+            _ => PoolStrategy::Dscp,
+        },
+        vnode: from.count("worker_pool_size")?,
+        node: from.count("node_worker_pool_size")?,
+        af1: from.count("af1_worker_pool_size")?,
+        af2: from.count("af2_worker_pool_size")?,
+        af3: from.count("af3_worker_pool_size")?,
+        af4: from.count("af4_worker_pool_size")?,
+    })
+}
+
 fn delete_mode(from: &Reader<'_>) -> Result<DeleteMode, Problem> {
     Ok(match from.value("delete_mode")? {
         Value::Text(word) if word == "keep" => DeleteMode::Keep,
@@ -381,6 +400,19 @@ mod tests {
         assert_eq!(disk.data_root, Path::new("./data/bitcask"));
         let journal = JournalConfig { disk_reserve_bytes: 64 << 20, ..JournalConfig::default() };
         assert_eq!(format!("{:?}", disk.journal), format!("{journal:?}"));
+    }
+
+    #[test]
+    fn the_pools_of_workers_are_riaks() {
+        let pools = |text: &str| settings(text).expect("valid").worker_pools;
+        assert_eq!(pools(""), WorkerPools::default());
+        let all = "worker_pool_strategy = single\nworker_pool_size = 7\nnode_worker_pool_size = 8\n\
+                   af1_worker_pool_size = 1\naf2_worker_pool_size = 2\naf3_worker_pool_size = 3\naf4_worker_pool_size = 6";
+        let expected =
+            WorkerPools { strategy: PoolStrategy::Single, vnode: 7, node: 8, af1: 1, af2: 2, af3: 3, af4: 6 };
+        assert_eq!(pools(all), expected);
+        assert_eq!(pools("worker_pool_strategy = none").strategy, PoolStrategy::None);
+        assert!(settings("af4_worker_pool_size = 0").is_err());
     }
 
     #[test]

@@ -390,6 +390,7 @@ fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, Re
         requests_max: settings.requests_max,
         timeout: settings.request_timeout,
         io_threads: settings.io_threads,
+        worker_pools: settings.worker_pools,
         participates_in_coverage: settings.participates_in_coverage,
         transfer: settings.transfer,
         trees: settings.trees,

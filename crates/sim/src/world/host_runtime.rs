@@ -53,6 +53,8 @@ impl Runtime for HostRuntime {
     /// The thread of the world does the work of all hosts.
     fn give_way(&self) {}
 
+    fn work_in_bursts(&self) {}
+
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
         Box::pin(Sleep::new(self.world.clone(), self.on, self.world.clock.ns_of(at)))
     }

@@ -26,6 +26,7 @@ use crate::coverage::homes_run::{HomesMerge, HomesRun};
 use crate::coverage::local_part::{Here, LocalPart, OpenedPart, Step};
 use crate::coverage::planner::Planner;
 use crate::coverage::question_kind::{PieceKind, Question, QuestionKind};
+use crate::engine::WorkClass;
 use crate::folds::{
     FOUND_MAX, FoldOf, FoldRange, FoldResult, FoldStats, FoldWalk, FoldWants, Found, FoundKey, GatheredEntry,
     KeyConsumer, SegmentFilter, gather_kept, kept_class,
@@ -349,6 +350,13 @@ struct FoldPart {
 }
 
 impl LocalPart for FoldPart {
+    fn work_class(&self) -> WorkClass {
+        match self.fold.wants {
+            FoldWants::Clocks | FoldWants::Tree(..) => WorkClass::Comparison,
+            _ => WorkClass::Operation,
+        }
+    }
+
     fn step(&mut self) -> Result<Step, Error> {
         let (mut items, mut budget) = (Vec::new(), STEP_ENTRIES);
         for _ in 0..HOMES_MAX {

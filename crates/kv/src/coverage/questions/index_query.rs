@@ -19,6 +19,7 @@
 use super::content::{VERSION_1, owned, read_bucket, read_count, write_bucket};
 use crate::coverage::local_part::{Here, LocalPart, OpenedPart, Step};
 use crate::coverage::question_kind::{PieceKind, Question, QuestionKind};
+use crate::engine::WorkClass;
 use crate::query::{QueryWalk, SharedWalk};
 use crate::replica::{
     BadContent, ContentReader, ContentWriter, CoverageItem, CoveragePiece, CoverageQuestion, PieceContent,
@@ -200,6 +201,10 @@ impl Question for IndexQuery {
 struct EntriesPart(SharedWalk);
 
 impl LocalPart for EntriesPart {
+    fn work_class(&self) -> WorkClass {
+        WorkClass::IndexQuery
+    }
+
     fn step(&mut self) -> Result<Step, Error> {
         let batch = self.0.next_batch()?;
         let is_over = batch.is_none();

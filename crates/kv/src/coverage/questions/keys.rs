@@ -85,7 +85,10 @@ struct SeenKeys {
 
 #[derive(Default)]
 struct SeenHome {
-    /// Nothing depends on the order of this set.
+    /// The keys of a first answer. Nobody looks for one of them, so they need no table, which would
+    /// take most of the time of a listing on the threads of the connections.
+    listed: Vec<u128>,
+    /// All of them, if an answer broke off. Nothing depends on the order of this set.
     keys: HashSet<u128, Xxh3DefaultBuilder>,
     /// There was no room to remember all.
     is_partial: bool,
@@ -98,16 +101,23 @@ impl SeenKeys {
     fn note(&mut self, home: u32, keys: &mut Vec<Bytes>) {
         let Self { homes, count } = self;
         let seen = homes.entry(home).or_default();
-        let is_repeat = seen.is_repeat;
+        if !seen.is_repeat {
+            let room = SEEN_MAX.saturating_sub(*count);
+            seen.is_partial |= keys.len() > room;
+            seen.listed.extend(keys.iter().take(room).map(|key| xxh3_128(key)));
+            *count += keys.len().min(room);
+            return;
+        }
         keys.retain(|key| {
             let hash = xxh3_128(key);
             if *count >= SEEN_MAX {
-                seen.is_partial |= !seen.keys.contains(&hash);
-                return !is_repeat || !seen.keys.contains(&hash);
+                let is_new = !seen.keys.contains(&hash);
+                seen.is_partial |= is_new;
+                return is_new;
             }
             let is_new = seen.keys.insert(hash);
             *count += usize::from(is_new);
-            is_new || !is_repeat
+            is_new
         });
     }
 }
@@ -127,13 +137,16 @@ impl HomesMerge for SeenKeys {
 
     fn home_done(&mut self, home: u32) {
         if let Some(seen) = self.homes.remove(&home) {
-            self.count -= seen.keys.len();
+            self.count -= seen.listed.len() + seen.keys.len();
         }
     }
 
     fn is_asked_again(&mut self, home: u32) -> bool {
         let Some(seen) = self.homes.get_mut(&home) else { return true };
         seen.is_repeat = true;
+        let before = seen.listed.len() + seen.keys.len();
+        seen.keys.extend(std::mem::take(&mut seen.listed));
+        self.count -= before - seen.keys.len();
         !seen.is_partial
     }
 }

@@ -7,6 +7,7 @@
 use super::content::read_count;
 use crate::coverage::local_part::{Here, LocalPart, Step};
 use crate::coverage::question_kind::PieceKind;
+use crate::engine::WorkClass;
 use crate::listing::{ENTRIES_MAX, ListWalk};
 use crate::partition::Partition;
 use crate::replica::{
@@ -104,6 +105,10 @@ impl<L: ListsNames> NamesPart<L> {
 }
 
 impl<L: ListsNames> LocalPart for NamesPart<L> {
+    fn work_class(&self) -> WorkClass {
+        WorkClass::Listing
+    }
+
     /// Goes over home partitions until there are names, or enough work was done for one step. One
     /// step goes over several home partitions, because each step waits for its turn at the threads.
     fn step(&mut self) -> Result<Step, Error> {

@@ -78,6 +78,8 @@ impl Runtime for OneThread {
         Box::pin(tokio::time::sleep_until(at.into()))
     }
 
+    fn work_in_bursts(&self) {}
+
     fn start_pool(&self, _: &str, _: usize, _: usize) -> io::Result<Arc<dyn JobQueue>> {
         Ok(Arc::new(JobsAtOnce))
     }

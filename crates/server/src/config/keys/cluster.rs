@@ -5,7 +5,7 @@ use super::super::value::Kind;
 
 const INT_MAX: i64 = i64::MAX;
 const TLS: &str = "everything between nodes goes over listener.peer, which cluster.ssl.certfile encrypts";
-const POOLS: &str = "listings and queries share one pool of threads (io_threads)";
+const POOLS: &str = "no work of Ombak is of this class";
 
 pub(super) const KEYS: &[KeySpec] = &[
     KeySpec::own(
@@ -290,37 +290,45 @@ pub(super) const KEYS: &[KeySpec] = &[
         "The neighbours from which a partition is repaired.",
         "a partition is compared with all other primaries",
     ),
-    KeySpec::no_meaning(
+    KeySpec::works(
         "worker_pool_strategy",
         Kind::Choice(&["none", "single", "dscp"]),
         "dscp",
-        "How queries are distributed over worker pools.",
-        POOLS,
+        "Which threads do the work that no get or put waits for. 'dscp': each class of work has its own, so no class waits \
+         for another one. 'single': index queries have their own, and everything else shares others. 'none': everything \
+         shares the threads of index queries.",
     ),
-    KeySpec::no_meaning("worker_pool_size", Kind::Int(1, 1024), "5", "Number of workers of each partition.", POOLS),
-    KeySpec::no_meaning("node_worker_pool_size", Kind::Int(1, 1024), "4", "Number of workers of the node.", POOLS),
-    KeySpec::no_meaning(
+    KeySpec::works(
+        "worker_pool_size",
+        Kind::Int(1, 1024),
+        "5",
+        "Number of threads of the node for index queries. In Riak each partition has so many.",
+    ),
+    KeySpec::works(
+        "node_worker_pool_size",
+        Kind::Int(1, 1024),
+        "4",
+        "Number of threads for everything but index queries, with worker_pool_strategy = single.",
+    ),
+    KeySpec::works(
         "af1_worker_pool_size",
         Kind::Int(1, 1024),
         "2",
-        "Number of workers for backups and hash trees.",
-        POOLS,
+        "Number of threads for walks over partitions: for exchanges, and for copies that move to other nodes.",
     ),
-    KeySpec::no_meaning("af2_worker_pool_size", Kind::Int(1, 1024), "1", "Number of workers for listings.", POOLS),
-    KeySpec::no_meaning(
+    KeySpec::works(
+        "af2_worker_pool_size",
+        Kind::Int(1, 1024),
+        "1",
+        "Number of threads for listings of keys and buckets.",
+    ),
+    KeySpec::works(
         "af3_worker_pool_size",
         Kind::Int(1, 1024),
         "4",
-        "Number of workers for replication queries.",
-        POOLS,
+        "Number of threads for folds that gather trees and clocks.",
     ),
-    KeySpec::no_meaning(
-        "af4_worker_pool_size",
-        Kind::Int(1, 1024),
-        "1",
-        "Number of workers for operators' queries.",
-        POOLS,
-    ),
+    KeySpec::works("af4_worker_pool_size", Kind::Int(1, 1024), "1", "Number of threads for all other folds."),
     KeySpec::no_meaning(
         "be_worker_pool_size",
         Kind::Int(1, 1024),

@@ -135,7 +135,9 @@ pub(super) const KEYS: &[KeySpec] = &[
         "max_concurrent_requests",
         Kind::Int(1, 10_000_000),
         "50000",
-        "Number of simultaneous requests. Further requests are answered with 'overload'.",
+        "Number of gets, puts and deletes that a node works on at the same time, over both protocols and with those that \
+         other nodes forward to it. Further ones are answered with 'overload'. Listings, queries and folds do not count: \
+         their pools have limits of their own.",
     ),
     KeySpec::own(
         "request_memory.percent",
