@@ -32,7 +32,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,12 @@ bench-anti-entropy: DIFFERING ?= 100
 bench-anti-entropy: ## measure exchanges between three nodes with KEYS (10000000) keys: DIFFERING (100) keys that are repaired, and rounds without a difference
 	cargo build --profile dist --locked --package ombak-server --package ombak-bench
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak benches/anti_entropy.py --keys $(KEYS) --differing $(DIFFERING)
+
+bench-calm: KEYS ?= 1000000
+bench-calm: ROUNDS ?= 5
+bench-calm: ## measure requests beside folds, listings, index queries, exchanges and a hand-back on three nodes with KEYS (1000000) keys in ROUNDS (5) turns
+	cargo build --profile dist --locked --package ombak-server --package ombak-bench --package ombak-floor
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak benches/calm.py --keys $(KEYS) --rounds $(ROUNDS)
 
 bench-folds: KEYS ?= 10000000
 bench-folds: ROUNDS ?= 5

@@ -91,12 +91,17 @@ class Figures:
         self.in_round = sum(member["exchanges_in_round"] for member in members)
 
 
-def load(cluster, keys):
-    began = time.monotonic()
+def put(nodes, keys):
+    """Puts so many keys through these nodes."""
     with tempfile.TemporaryDirectory() as results:
         configuration = Path(results) / "load.config"
         configuration.write_text(CONFIGURATION.format(keys=keys, bucket=BUCKET))
-        execute([str(beside("ombak-bench")), str(configuration), "-d", results, "--pb", ",".join(node.pb for node in cluster.nodes)])
+        execute([str(beside("ombak-bench")), str(configuration), "-d", results, "--pb", ",".join(node.pb for node in nodes)])
+
+
+def load(cluster, keys):
+    began = time.monotonic()
+    put(cluster.nodes, keys)
     cluster.nodes[0].ok("admin", "cluster", "settled", "--wait", SETTLE_SECONDS_MAX)
     print(f"{keys:,} keys put in {time.monotonic() - began:.0f} s, {bytes_stored(cluster) / 1e6:,.0f} MB on three nodes", flush=True)
 
