@@ -12,6 +12,9 @@ pub enum QueueError {
     /// The node is starting, or cannot read its queues. The caller asks again.
     #[error("the queues of this node are not open yet: ask again")]
     NotOpen,
+    /// The configuration lets folds find nothing, so nobody knows what is there.
+    #[error("tictacaae_active is passive, so folds find nothing: set it to active, or remove it")]
+    FoldsAreOff,
     /// There is no room for the keys. The caller asks for fewer keys, or waits.
     #[error(
         "the queue of keys to {kind} has room for {room} more keys, and the fold has found more: ask for fewer \

@@ -48,7 +48,7 @@ pub(crate) async fn fill(
     if !filler.is_full {
         folded?;
     }
-    let (id, taken) = (filler.id, filler.taken);
+    let (id, taken) = (filler.reserved.id, filler.taken);
     if taken == 0 {
         return Ok(0);
     }
@@ -64,50 +64,63 @@ pub(crate) async fn fill(
     let mut job = SavedJob::new(id, kind, names_of(&bucket), shared.now_secs());
     (job.keys, job.file_bytes, job.part_of) = (taken, file_bytes, part_of);
     shared.add(kv, job).await?;
-    filler.is_kept = true;
+    drop(filler);
     Ok(taken)
 }
 
-/// Writes the keys of a fold into the file of a job. If it is dropped before the job is there, a
-/// worker removes the file.
+/// Writes the keys of a fold into the file of a job.
 struct Filler {
     shared: Arc<Shared>,
     kv: Kv,
     kind: JobKind,
     keys_max: Option<u64>,
-    id: JobId,
     file: Arc<Mutex<KeyFile>>,
     taken: u64,
     /// Why no more keys are taken.
     refused: Option<QueueError>,
+    /// Lets a worker remove the file, unless there is a job.
+    reserved: Reserved,
     /// Whether it has taken as many keys as it may.
     is_full: bool,
-    is_kept: bool,
+}
+
+/// The number of a job that may come. If it is dropped before the job is there, a worker removes
+/// the file.
+struct Reserved {
+    shared: Arc<Shared>,
+    id: JobId,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.shared.state.lock().break_off(self.id);
+        self.shared.work.notify_waiters();
+    }
 }
 
 impl Filler {
     async fn begin(shared: &Arc<Shared>, kv: &Kv, kind: JobKind, keys_max: Option<u64>) -> Result<Self, QueueError> {
-        let id = {
+        let reserved = {
             let mut state = shared.state.lock();
             let id = state.new_id()?;
             state.begin_to_fill(id, kind);
-            id
+            Reserved { shared: shared.clone(), id }
         };
-        let created = shared.on_disk(kv, move |shared| KeyFile::create(&*shared.fs, &keys_path(&shared.dir, id, 0)));
-        let file = match created.await {
-            Ok(file) => Arc::new(Mutex::new(file)),
-            Err(error) => {
-                shared.state.lock().break_off(id);
-                return Err(error);
-            }
-        };
+        let id = reserved.id;
+        let file = shared.on_disk(kv, move |shared| KeyFile::create(&*shared.fs, &keys_path(&shared.dir, id, 0)));
+        let file = Arc::new(Mutex::new(file.await?));
         let (shared, kv) = (shared.clone(), kv.clone());
-        Ok(Self { shared, kv, kind, keys_max, id, file, taken: 0, refused: None, is_full: false, is_kept: false })
+        Ok(Self { shared, kv, kind, keys_max, file, taken: 0, refused: None, reserved, is_full: false })
     }
 
     async fn write(&mut self, mut keys: Vec<FoundKey>) -> Result<(), QueueError> {
         if let Some(keys_max) = self.keys_max {
-            let room = usize::try_from(keys_max.saturating_sub(self.taken)).unwrap_or(usize::MAX);
+            let in_queue = self.shared.state.lock().room(self.kind, self.shared.keys_max(self.kind));
+            let room = keys_max.saturating_sub(self.taken).min(in_queue);
+            if room == 0 && self.taken == 0 && !keys.is_empty() {
+                return Err(QueueError::Full { kind: self.kind, room });
+            }
+            let room = usize::try_from(room).unwrap_or(usize::MAX);
             self.is_full = keys.len() >= room;
             keys.truncate(room);
         }
@@ -115,7 +128,7 @@ impl Filler {
             return Ok(());
         }
         let (kind, count) = (self.kind, keys.len() as u64);
-        let found = self.shared.state.lock().found(self.id, kind, count, self.shared.keys_max(kind));
+        let found = self.shared.state.lock().found(self.reserved.id, kind, count, self.shared.keys_max(kind));
         found.map_err(|room| QueueError::Full { kind, room })?;
         self.taken += count;
         let file = self.file.clone();
@@ -141,15 +154,6 @@ impl KeyConsumer for Filler {
                 }
             }
         })
-    }
-}
-
-impl Drop for Filler {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            self.shared.state.lock().break_off(self.id);
-            self.shared.work.notify_waiters();
-        }
     }
 }
 

@@ -10,6 +10,8 @@ use ombak_types::names::decode_storage_key;
 use ombak_types::time::GREGORIAN_OFFSET_SECS;
 use ombak_types::{Error, Quorum, StoreFailure, VectorClock};
 
+/// What a reap waits for if nothing has failed.
+const WAITS_FOR_ROUNDS: &str = "rounds that remove tombstones, for which all members have to be up";
 /// How many keys are erased or repaired at the same time.
 const KEYS_AT_ONCE: usize = 16;
 
@@ -54,6 +56,9 @@ pub(crate) async fn attempt(kv: &Kv, kind: JobKind, keys: Vec<QueuedKey>) -> Att
         for (key, ordered) in keys.into_iter().zip(ordered) {
             attempt.add(key, reaped(ordered));
         }
+        if attempt.done + attempt.changed == 0 && attempt.waits_for.is_none() {
+            attempt.waits_for = Some(WAITS_FOR_ROUNDS.to_owned());
+        }
         return attempt;
     }
     let each = stream::iter(keys).map(|key| async move {
@@ -85,7 +90,12 @@ async fn erase(kv: &Kv, (storage_key, clock): &QueuedKey) -> Result<Outcome, Err
     let request = request_of(storage_key, options)?;
     let found = match kv.get(request.clone()).await? {
         GetReply::Found(object) => object.clock,
-        GetReply::NotFound { .. } => return Ok(Outcome::Done),
+        GetReply::NotFound { tombstone: Some(_) } => return Ok(Outcome::Done),
+        // A replica that has missed the write, or one that stands in, may have said so.
+        GetReply::NotFound { tombstone: None } => match kv.get(request_of(storage_key, of_all_primaries())?).await? {
+            GetReply::Found(object) => object.clock,
+            GetReply::NotFound { .. } => return Ok(Outcome::Done),
+        },
     };
     if found != *clock {
         return Ok(Outcome::Changed);
@@ -99,9 +109,7 @@ async fn erase(kv: &Kv, (storage_key, clock): &QueuedKey) -> Result<Outcome, Err
 /// Lets all primaries of a key have the same. They must all be up. As in Riak, a tombstone whose
 /// time has passed is reaped when it is read.
 async fn repair(kv: &Kv, (storage_key, _): &QueuedKey) -> Result<Outcome, Error> {
-    let (all, head) = (Some(Quorum::All), true);
-    let options = GetOptions { r: all, pr: all, head, sloppy_quorum: false, ..GetOptions::default() };
-    let found = kv.get(request_of(storage_key, options)?).await?;
+    let found = kv.get(request_of(storage_key, of_all_primaries())?).await?;
     kv.repair_host().repair_key(storage_key.clone()).await?;
     if let GetReply::NotFound { tombstone: Some(clock) } = found
         && is_due(kv, &clock)
@@ -121,6 +129,12 @@ fn is_due(kv: &Kv, clock: &VectorClock) -> bool {
         DeleteMode::Immediate => true,
         DeleteMode::After(delay) => age_secs > delay.as_secs(),
     }
+}
+
+/// A read that all primaries answer.
+fn of_all_primaries() -> GetOptions {
+    let all = Some(Quorum::All);
+    GetOptions { r: all, pr: all, head: true, sloppy_quorum: false, ..GetOptions::default() }
 }
 
 fn request_of(storage_key: &bytes::Bytes, options: GetOptions) -> Result<GetRequest, Error> {

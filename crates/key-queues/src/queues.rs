@@ -44,8 +44,9 @@ pub(crate) struct Shared {
     pub(crate) counters: Arc<Counters>,
     /// Wakes the workers.
     pub(crate) work: Notify,
-    /// Lets one record be written at a time, so that the last one has the last state.
-    saving: tokio::sync::Mutex<()>,
+    /// Lets one record be written at a time, so that the last one has the last state. It is taken
+    /// by the thread that writes, because nobody may wait for that any more.
+    saving: Mutex<()>,
     is_working: AtomicBool,
 }
 
@@ -62,7 +63,7 @@ impl KeyQueues {
             state,
             counters,
             work: Notify::new(),
-            saving: tokio::sync::Mutex::new(()),
+            saving: Mutex::new(()),
             is_working: AtomicBool::new(false),
         };
         Self { kv: kv.clone(), shared: Arc::new(shared) }
@@ -187,37 +188,70 @@ impl Shared {
 
     /// Makes the state of a job durable.
     pub(crate) async fn save(self: &Arc<Self>, kv: &Kv, id: JobId) -> Result<(), QueueError> {
-        let _turn = self.saving.lock().await;
-        let saved = self.state.lock().job(id).map(|job| job.saved.clone());
-        match saved {
-            Some(saved) => self.on_disk(kv, move |shared| saved.save(&*shared.fs, &shared.dir)).await,
-            None => Ok(()),
-        }
+        let save = move |shared: &Self| {
+            let _turn = shared.saving.lock();
+            let saved = shared.state.lock().job(id).map(|job| job.saved.clone());
+            let Some(saved) = saved else { return Ok(()) };
+            saved.save(&*shared.fs, &shared.dir)?;
+            shared.state.lock().was_saved(&saved);
+            Ok(())
+        };
+        self.on_disk(kv, save).await
     }
 
-    /// Adds a job whose keys are on the disk.
+    /// Ends what was to end before and could not: jobs of drops that have ended, and jobs whose
+    /// records do not say that they have ended.
+    pub(crate) async fn end_what_is_left(self: &Arc<Self>, kv: &Kv) -> Result<(), QueueError> {
+        let (orphan, unsaved) = {
+            let state = self.state.lock();
+            (state.orphan(), state.unsaved_end())
+        };
+        if let Some(id) = orphan {
+            self.end(kv, id, JobEnd::Cancelled).await?;
+        }
+        if let Some(id) = unsaved {
+            self.save_end(kv, id).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a job whose keys are on the disk. It is there, or not, as a whole: the thread that
+    /// writes its record adds it.
     pub(crate) async fn add(self: &Arc<Self>, kv: &Kv, job: SavedJob) -> Result<(), QueueError> {
-        let record = job.clone();
-        self.on_disk(kv, move |shared| record.save(&*shared.fs, &shared.dir)).await?;
-        let forgotten = self.state.lock().add(job);
+        let add = move |shared: &Self| {
+            job.save(&*shared.fs, &shared.dir)?;
+            let id = job.id;
+            let Some(forgotten) = shared.state.lock().add(job) else {
+                return shared.remove(record_path(&shared.dir, id));
+            };
+            for id in forgotten {
+                if let Err(error) = shared.remove(record_path(&shared.dir, id)) {
+                    tracing::warn!(job = id, %error, "the record of a job that has ended cannot be removed");
+                }
+            }
+            Ok(())
+        };
+        let added = self.on_disk(kv, add).await;
         self.work.notify_waiters();
-        self.on_disk(kv, move |shared| {
-            forgotten.into_iter().try_for_each(|id| shared.remove(record_path(&shared.dir, id)))
-        })
-        .await
+        added
     }
 
     /// Ends a job, and removes its keys.
     pub(crate) async fn end(self: &Arc<Self>, kv: &Kv, id: JobId, end: JobEnd) -> Result<(), QueueError> {
-        let known = self.state.lock().job(id).map(|job| (job.saved.part_of, job.saved.generation));
-        let Some((part_of, generation)) = known else { return Ok(()) };
         tracing::info!(job = id, ?end, "a job of keys has ended");
         self.state.lock().end(id, end, self.now_secs());
         self.work.notify_waiters();
-        self.save(kv, id).await?;
+        self.save_end(kv, id).await
+    }
+
+    /// Makes the end of a job durable. If that fails, a worker does it later.
+    async fn save_end(self: &Arc<Self>, kv: &Kv, id: JobId) -> Result<(), QueueError> {
+        let known = self.state.lock().job(id).map(|job| (job.saved.part_of, job.saved.generation));
+        let Some((part_of, generation)) = known else { return Ok(()) };
         if let Some(drop) = part_of {
             self.save(kv, drop).await?;
         }
+        self.save(kv, id).await?;
         self.on_disk(kv, move |shared| shared.remove(keys_path(&shared.dir, id, generation))).await
     }
 

@@ -97,6 +97,9 @@ fn of_keys_path(name: &str) -> Option<(JobId, u32)> {
 /// stays for an operator with its keys. Returns the jobs and the last number. Blocks.
 pub(crate) fn read_all(fs: &dyn FileSystem, dir: &Path) -> io::Result<(Vec<SavedJob>, JobId)> {
     fs.create_dir_all(dir)?;
+    if let Some(parent) = dir.parent() {
+        fs.sync_dir(parent)?;
+    }
     let names = fs.list(dir)?;
     let (mut jobs, mut damaged, mut last_id) = (BTreeMap::new(), BTreeSet::new(), 0);
     for name in &names {

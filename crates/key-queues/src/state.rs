@@ -5,7 +5,7 @@ use crate::job::{JobEnd, JobId, JobKind, JobStatus};
 use crate::saved::SavedJob;
 use bytes::Bytes;
 use ombak_types::Bucket;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// How many jobs may wait. Each takes about a kilobyte.
@@ -47,6 +47,10 @@ pub(crate) struct State {
     filling: BTreeMap<JobId, (JobKind, u64)>,
     /// Folds that were broken off, whose files are to be removed.
     broken_off: Vec<JobId>,
+    /// Drops whose records are being written.
+    beginning: BTreeMap<(String, String), JobId>,
+    /// Jobs that have ended, and whose records do not say so yet.
+    unsaved_ends: BTreeSet<JobId>,
 }
 
 impl State {
@@ -75,7 +79,7 @@ impl State {
     /// Counts keys that a fold has found, unless more keys would wait than `keys_max`. Then it
     /// returns how many more there is room for.
     pub(crate) fn found(&mut self, id: JobId, kind: JobKind, keys: u64, keys_max: u64) -> Result<(), u64> {
-        let room = keys_max.saturating_sub(self.waiting_keys(kind));
+        let room = self.room(kind, keys_max);
         if keys > room {
             return Err(room + self.filling.get(&id).map_or(0, |(_, found)| *found));
         }
@@ -96,15 +100,19 @@ impl State {
         std::mem::take(&mut self.broken_off)
     }
 
-    /// Adds a job. Returns the jobs that are forgotten for it.
-    pub(crate) fn add(&mut self, saved: SavedJob) -> Vec<JobId> {
-        self.filling.remove(&saved.id);
+    /// Adds a job. Returns the jobs that are forgotten for it, or nothing if the fold was broken
+    /// off that has found its keys.
+    pub(crate) fn add(&mut self, saved: SavedJob) -> Option<Vec<JobId>> {
+        let was_filling = self.filling.remove(&saved.id).is_some();
+        if saved.kind != JobKind::Drop && !was_filling {
+            return None;
+        }
         self.jobs.insert(saved.id, Job::new(saved));
         let ended = |job: &&Job| job.saved.ended.is_some();
         let mut forgotten: Vec<JobId> = self.jobs.values().filter(ended).map(|job| job.saved.id).collect();
         forgotten.truncate(forgotten.len().saturating_sub(ENDED_MAX));
         forgotten.iter().for_each(|id| drop(self.jobs.remove(id)));
-        forgotten
+        Some(forgotten)
     }
 
     pub(crate) fn job(&self, id: JobId) -> Option<&Job> {
@@ -128,11 +136,57 @@ impl State {
     /// The job whose turn it is.
     pub(crate) fn next(&self, kind: JobKind, now: Instant) -> Option<&Job> {
         let is_ready = |job: &Job| job.rests_until.is_none_or(|until| until <= now) && !self.is_paused(job);
-        self.jobs.values().find(|job| job.saved.kind == kind && job.saved.ended.is_none() && is_ready(job))
+        let may_work = |job: &Job| job.saved.ended.is_none() && is_ready(job) && !self.is_orphan(job);
+        self.jobs.values().find(|job| job.saved.kind == kind && may_work(job))
+    }
+
+    /// The drop whose turn it is: no job of it works.
+    pub(crate) fn next_drop(&self, now: Instant) -> Option<JobId> {
+        let is_ready = |job: &Job| job.rests_until.is_none_or(|until| until <= now) && !self.is_paused(job);
+        let may_work = |job: &Job| job.saved.ended.is_none() && is_ready(job) && self.part_of(job.saved.id).is_none();
+        let next = self.jobs.values().find(|job| job.saved.kind == JobKind::Drop && may_work(job));
+        next.map(|job| job.saved.id)
+    }
+
+    /// Whether the drop of a job has ended or is gone: nobody wants the job any more.
+    fn is_orphan(&self, job: &Job) -> bool {
+        let ended = |drop: JobId| self.jobs.get(&drop).is_none_or(|drop| drop.saved.ended.is_some());
+        job.saved.part_of.is_some_and(ended)
+    }
+
+    /// A job of a drop that has ended.
+    pub(crate) fn orphan(&self) -> Option<JobId> {
+        let orphan = self.jobs.values().find(|job| job.saved.ended.is_none() && self.is_orphan(job));
+        orphan.map(|job| job.saved.id)
+    }
+
+    /// A job whose record does not say yet that it has ended.
+    pub(crate) fn unsaved_end(&self) -> Option<JobId> {
+        self.unsaved_ends.first().copied()
+    }
+
+    /// The record of a job says what this state says.
+    pub(crate) fn was_saved(&mut self, saved: &SavedJob) {
+        if saved.ended.is_some() {
+            self.unsaved_ends.remove(&saved.id);
+        }
+    }
+
+    /// Begins to drop a bucket, whose record is written next.
+    pub(crate) fn begin_drop(&mut self, names: &(String, String), id: JobId) {
+        self.beginning.insert(names.clone(), id);
+    }
+
+    /// The record of the drop of a bucket was written, or could not be.
+    pub(crate) fn drop_has_begun(&mut self, names: &(String, String)) {
+        self.beginning.remove(names);
     }
 
     /// The drop of a bucket that has not ended.
     pub(crate) fn drop_of(&self, names: &(String, String)) -> Option<JobId> {
+        if let Some(id) = self.beginning.get(names) {
+            return Some(*id);
+        }
         let is_of = |job: &&Job| {
             let saved = &job.saved;
             let is_drop = saved.kind == JobKind::Drop && saved.ended.is_none();
@@ -150,6 +204,11 @@ impl State {
     fn is_paused(&self, job: &Job) -> bool {
         let of_drop = job.saved.part_of.and_then(|drop| self.jobs.get(&drop));
         job.saved.is_paused || of_drop.is_some_and(|drop| drop.saved.is_paused)
+    }
+
+    /// How many more keys of a kind may wait.
+    pub(crate) fn room(&self, kind: JobKind, keys_max: u64) -> u64 {
+        keys_max.saturating_sub(self.waiting_keys(kind))
     }
 
     /// How many keys of a kind are not done.
@@ -190,6 +249,7 @@ impl State {
         job.take_page();
         job.waits_for = None;
         job.saved.ended = Some((end, now_secs));
+        self.unsaved_ends.insert(id);
         let (keys, done, changed) = (job.saved.keys, job.saved.done, job.saved.changed);
         if let Some(drop) = job.saved.part_of.and_then(|drop| self.jobs.get_mut(&drop)) {
             drop.saved.keys += keys;
@@ -250,4 +310,74 @@ fn from_hex(text: &str) -> Bytes {
 /// The bucket of a job.
 pub(crate) fn bucket_of(saved: &SavedJob) -> Bucket {
     Bucket { bucket_type: from_hex(&saved.bucket_type), name: from_hex(&saved.bucket) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> (String, String) {
+        names_of(&Bucket::untyped("b"))
+    }
+
+    fn job(id: JobId, kind: JobKind, part_of: Option<JobId>) -> SavedJob {
+        SavedJob { part_of, keys: 10, ..SavedJob::new(id, kind, names(), 1) }
+    }
+
+    #[test]
+    fn nothing_works_for_a_drop_that_has_ended_or_is_gone() {
+        let now = Instant::now();
+        let parts = [job(1, JobKind::Drop, None), job(2, JobKind::Erase, Some(1)), job(3, JobKind::Reap, Some(77))];
+        let mut state = State::new(parts.into(), 3);
+        assert_eq!(state.next(JobKind::Erase, now).map(|job| job.saved.id), Some(2));
+        assert!(state.next(JobKind::Reap, now).is_none(), "the record of its drop is damaged");
+        assert_eq!(state.orphan(), Some(3));
+        state.end(3, JobEnd::Cancelled, 5);
+        assert_eq!(state.orphan(), None);
+        // The drop was cancelled while a fold was finding the keys of this job.
+        state.end(1, JobEnd::Cancelled, 5);
+        assert!(state.next(JobKind::Erase, now).is_none());
+        assert_eq!(state.orphan(), Some(2));
+    }
+
+    #[test]
+    fn an_end_is_known_until_its_record_says_so() {
+        let mut state = State::new(vec![job(1, JobKind::Erase, None)], 1);
+        state.end(1, JobEnd::Cancelled, 5);
+        assert_eq!(state.unsaved_end(), Some(1));
+        state.was_saved(&job(1, JobKind::Erase, None));
+        assert_eq!(state.unsaved_end(), Some(1), "the record says something else");
+        let saved = state.job(1).unwrap().saved.clone();
+        state.was_saved(&saved);
+        assert_eq!(state.unsaved_end(), None);
+    }
+
+    #[test]
+    fn a_bucket_has_one_drop_also_while_its_record_is_written() {
+        let mut state = State::new(Vec::new(), 0);
+        let id = state.new_id().unwrap();
+        state.begin_drop(&names(), id);
+        assert_eq!(state.drop_of(&names()), Some(id));
+        assert!(state.add(job(id, JobKind::Drop, None)).is_some());
+        state.drop_has_begun(&names());
+        assert_eq!(state.drop_of(&names()), Some(id));
+        assert_eq!(state.next_drop(Instant::now()), Some(id));
+        // Another drop has its turn while this one has a job, or rests.
+        assert!(state.add(job(5, JobKind::Drop, None)).is_some());
+        state.begin_to_fill(6, JobKind::Erase);
+        assert!(state.add(job(6, JobKind::Erase, Some(id))).is_some());
+        assert_eq!(state.next_drop(Instant::now()), Some(5));
+    }
+
+    #[test]
+    fn a_fold_that_was_broken_off_makes_no_job() {
+        let mut state = State::new(Vec::new(), 0);
+        let id = state.new_id().unwrap();
+        state.begin_to_fill(id, JobKind::Erase);
+        assert_eq!(state.found(id, JobKind::Erase, 10, 10), Ok(()));
+        assert_eq!(state.found(id, JobKind::Erase, 1, 10), Err(10));
+        state.break_off(id);
+        assert!(state.add(job(id, JobKind::Erase, None)).is_none());
+        assert_eq!((state.take_broken_off(), state.room(JobKind::Erase, 10)), (vec![id], 10));
+    }
 }

@@ -37,6 +37,8 @@ struct Open {
     page: Vec<QueuedKey>,
     next_offset: u64,
     attempts: u32,
+    /// Whether something of the page is done.
+    has_settled: bool,
     saved_at: Instant,
 }
 
@@ -91,7 +93,10 @@ impl Worker {
                     self.shared.end(kv, open.id, JobEnd::Done).await?;
                     return Ok(Some(self.shared.runtime.now()));
                 }
-                Some(page) => (open.page, open.next_offset, open.attempts) = (page.keys, page.next_offset, 0),
+                Some(page) => {
+                    (open.page, open.next_offset) = (page.keys, page.next_offset);
+                    (open.attempts, open.has_settled) = (0, false);
+                }
                 None => return Ok(Some(self.shared.runtime.now())),
             }
         }
@@ -108,6 +113,7 @@ impl Worker {
         let attempt = attempt(kv, self.kind, std::mem::take(&mut open.page)).await;
         (open.page, open.attempts) = (attempt.left, open.attempts + 1);
         let settled = attempt.done + attempt.changed;
+        open.has_settled |= settled > 0;
         self.shared.counters.add(self.kind, attempt.done);
         let rate = u64::from(self.shared.config.keys_per_second.max(1));
         let mut wait = Duration::from_micros(settled.saturating_mul(1_000_000) / rate);
@@ -134,7 +140,9 @@ impl Worker {
         let is_last = open.next_offset >= open.file.lock().bytes();
         let rests = self.shared.state.lock().job(open.id).is_some_and(|job| job.rests_until.is_some());
         let is_given_up = rests || open.attempts >= ATTEMPTS_MAX;
-        if !open.page.is_empty() && (is_last || !is_given_up) {
+        // What is done of the last page does not have to be done again.
+        let stays = is_last && !open.has_settled;
+        if !open.page.is_empty() && (stays || !is_given_up) {
             return Ok(());
         }
         let is_requeued = !open.page.is_empty();
@@ -197,7 +205,7 @@ impl Worker {
         let Some(file) = self.usable(kv, id, opened.await?).await? else { return Ok(None) };
         let saved_at = self.shared.runtime.now();
         let file = Arc::new(Mutex::new(file));
-        Ok(Some(Open { id, file, page: Vec::new(), next_offset: offset, attempts: 0, saved_at }))
+        Ok(Some(Open { id, file, page: Vec::new(), next_offset: offset, attempts: 0, has_settled: false, saved_at }))
     }
 
     /// The next page of a job; `None` if the job has ended because it cannot be read.
@@ -217,6 +225,7 @@ impl Worker {
                 self.shared.end(kv, id, JobEnd::Lost(error.to_string())).await?;
                 Ok(None)
             }
+            // Among others, another version of ombak has written it: an operator has to look.
             Err(error) => Err(QueueError::Disk(error.to_string())),
         }
     }
@@ -229,13 +238,19 @@ impl Worker {
         }
     }
 
+    /// Removes the files of folds that were broken off.
     async fn remove_broken_off(&self, kv: &Kv) -> Result<(), QueueError> {
         let broken_off = self.shared.state.lock().take_broken_off();
         if broken_off.is_empty() {
             return Ok(());
         }
         let remove = move |shared: &Shared| {
-            broken_off.into_iter().try_for_each(|id| shared.remove(keys_path(&shared.dir, id, 0)))
+            for id in broken_off {
+                if let Err(error) = shared.remove(keys_path(&shared.dir, id, 0)) {
+                    tracing::warn!(job = id, %error, "a file of keys that nobody needs stays until the next start");
+                }
+            }
+            Ok(())
         };
         self.shared.on_disk(kv, remove).await
     }

@@ -29,6 +29,7 @@ fn refusal(error: QueueError) -> AdminError {
         QueueError::Disk(_) | QueueError::Fold(_) | QueueError::NothingDone => AdminError::Failed(error.to_string()),
         QueueError::NotOpen
         | QueueError::Full { .. }
+        | QueueError::FoldsAreOff
         | QueueError::TooManyJobs { .. }
         | QueueError::NoSuchJob(_)
         | QueueError::PartOfDrop(..) => AdminError::Refused(error.to_string()),
@@ -68,6 +69,9 @@ async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
         Begun::Repair => JobKind::Repair,
     };
     let range = range_of(Value::Object(members)).map_err(malformed)?;
+    if ctx.kv.has_empty_folds() {
+        return Err(refusal(QueueError::FoldsAreOff));
+    }
     let keys = ctx.key_queues.fill(kind, range, &mut super::fold::Uncounted).await.map_err(refusal)?;
     Ok(json!({ "keys": keys }))
 }

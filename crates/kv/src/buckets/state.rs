@@ -286,11 +286,13 @@ impl Snapshot {
         prints
     }
 
-    /// Adds nothing if the bucket is excluded from kept trees exactly if its type is.
+    /// Adds nothing if the print of its type, which has the same n_val, says whether the bucket is
+    /// excluded from kept trees.
     fn add_exclusion_print_of_bucket(&self, bucket: &Bucket, prints: &mut Prints) {
         let Some(own) = self.buckets.get(bucket) else { return };
-        let of_type = self.of_type(&bucket.bucket_type).is_some_and(|of_type| of_type.props.aae_tree_exclude);
-        if own.aae_tree_exclude != of_type {
+        let of_type = self.of_type(&bucket.bucket_type);
+        let is_of_class = |of_type: &Effective| of_type.props.n_val == own.n_val && of_type.props.aae_tree_exclude;
+        if own.aae_tree_exclude != of_type.is_some_and(is_of_class) {
             let mut prefix = Vec::new();
             encode_bucket_prefix(bucket, &mut prefix);
             add_print(prints, own.n_val, exclusion_print_of(&prefix));

@@ -8,6 +8,10 @@ use crate::routing::tree_class_of_key;
 use ombak_storage::{Detail, FoldEntry, IndexedVersion, Scope, Snapshot, StorageError};
 use ombak_types::stored_object::{Corrupt, decode_head};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many keys of other classes a step passes over for each version that it may visit.
+const OTHERS_PER_VERSION: usize = 8;
 
 /// A build of the tree of a class, over what the class held at one moment. Changes after that
 /// moment go on being added to the tree meanwhile.
@@ -21,7 +25,8 @@ pub(crate) struct TreeBuild {
     buckets: Arc<Buckets>,
     /// Only versions with a larger seq are added.
     since_seq: u64,
-    snapshot: Box<dyn Snapshot>,
+    /// None when all was visited: it is not dropped while keys are locked.
+    snapshot: Option<Box<dyn Snapshot>>,
     versions: u64,
     is_over: bool,
 }
@@ -60,24 +65,32 @@ impl TreeBuild {
         (buckets, since_seq): (Arc<Buckets>, u64),
         snapshot: Box<dyn Snapshot>,
     ) -> Self {
-        Self { trees, tree, buckets, since_seq, snapshot, versions: 0, is_over: false }
+        Self { trees, tree, buckets, since_seq, snapshot: Some(snapshot), versions: 0, is_over: false }
     }
 
-    /// Visits at most this many versions of the partition, at least one. Blocks. The caller pauses
+    /// Visits about this many versions of the partition, at least one. Blocks. The caller pauses
     /// between steps as long as its pace asks for.
     pub(crate) fn step(&mut self, versions_max: usize) -> Result<BuildStep, BuildFailure> {
-        let (buckets, n) = (&self.buckets, self.tree.n);
-        // Keys only, for stores whose index has no heads: those of other classes are not read.
-        let is_wanted = |key: &[u8]| tree_class_of_key(buckets, key) == Some(n);
+        let (buckets, n) = (self.buckets.clone(), self.tree.n);
+        let versions_max = versions_max.max(1);
+        let is_of_class = |key: &[u8]| tree_class_of_key(&buckets, key) == Some(n);
+        // Heads of other classes are not read, until so many were passed over that the step ends
+        // with some of them. Otherwise a step over a class with few keys would visit everything.
+        let others = AtomicUsize::new(0);
+        let is_wanted = |key: &[u8]| {
+            is_of_class(key) || others.fetch_add(1, Ordering::Relaxed) >= OTHERS_PER_VERSION * versions_max
+        };
         let scope = Scope { since_seq: self.since_seq, class: Some(&is_wanted), ..Scope::EVERYTHING };
-        let entries = self.snapshot.next(&scope, Detail::Heads, versions_max.max(1))?;
+        let Some(snapshot) = &mut self.snapshot else { return Ok(BuildStep::Visited) };
+        let entries = snapshot.next(&scope, Detail::Heads, versions_max)?;
         if entries.is_empty() {
+            self.snapshot = None;
             return Ok(BuildStep::Visited);
         }
-        for entry in &entries {
+        for entry in entries.iter().filter(|entry| is_of_class(&entry.key)) {
             self.visit(entry)?;
+            self.versions += 1;
         }
-        self.versions += entries.len() as u64;
         Ok(BuildStep::More(entries.len()))
     }
 

@@ -48,7 +48,7 @@ struct Work {
     looked: Option<Instant>,
     /// Whether some class has nothing to do before the next look.
     is_idle: bool,
-    gives_way: bool,
+    works_in_bursts: bool,
     has_told_of_memory: bool,
 }
 
@@ -83,7 +83,7 @@ impl TreeKeeping {
             build: None,
             looked: None,
             is_idle: false,
-            gives_way: false,
+            works_in_bursts: false,
             has_told_of_memory: false,
         };
         Self {
@@ -128,8 +128,9 @@ impl TreeKeeping {
     pub(crate) fn work(&self, stops: &AtomicBool) {
         let began = self.runtime.now();
         let mut work = self.work.lock();
-        if !std::mem::replace(&mut work.gives_way, true) {
-            self.runtime.give_way();
+        if !std::mem::replace(&mut work.works_in_bursts, true) {
+            // It locks all keys of a partition for moments, so it must get the processor then.
+            self.runtime.work_in_bursts();
         }
         self.take_questions(&mut work, began);
         let is_time = work.looked.is_none_or(|looked| began.saturating_duration_since(looked) >= LOOK_INTERVAL);
@@ -200,7 +201,9 @@ impl TreeKeeping {
             work.is_idle = true;
             return;
         };
-        let Some(partition) = self.partitions.get(class.partition) else { return };
+        let Some(partition) = self.partitions.get(class.partition) else {
+            return work.schedule.failed(class, now);
+        };
         if self.memory_bytes() + TREE_BYTES_MAX as u64 > self.config.memory_bytes_max {
             if !std::mem::replace(&mut work.has_told_of_memory, true) {
                 let memory_bytes_max = self.config.memory_bytes_max;
@@ -249,8 +252,10 @@ impl TreeKeeping {
         work.schedule.failed(class, self.runtime.now());
     }
 
+    /// What the trees take when all of their leaves are in use. A tree grows after it was made.
     fn memory_bytes(&self) -> u64 {
-        self.partitions.all_open().map(|partition| partition.kept_tree_totals().1 as u64).sum()
+        let trees = self.partitions.all_open().map(|partition| partition.kept_tree_totals().0 as u64);
+        trees.sum::<u64>() * TREE_BYTES_MAX as u64
     }
 }
 

@@ -276,6 +276,8 @@ fn trees<'a>(from: &'a Reader<'_>) -> Option<&'a str> {
 /// Which of Riak's trees the node keeps. Without a word about them, it keeps those that folds ask
 /// for.
 fn kept_trees(from: &Reader<'_>) -> Result<TreesConfig, Problem> {
+    // A century is never, and can be added to a time.
+    const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
     Ok(TreesConfig {
         keep: match trees(from) {
             Some("passive") => KeepTrees::Never,
@@ -283,8 +285,9 @@ fn kept_trees(from: &Reader<'_>) -> Result<TreesConfig, Problem> {
             None => KeepTrees::WhenAsked,
         },
         memory_bytes_max: from.bytes("kept_trees.memory")?,
-        rebuild_wait: Duration::from_secs(from.count::<u64>("tictacaae_rebuildwait")?.saturating_mul(3_600)),
-        rebuild_delay: Duration::from_secs(from.count("tictacaae_rebuilddelay")?),
+        rebuild_wait: LONGEST
+            .min(Duration::from_secs(from.count::<u64>("tictacaae_rebuildwait")?.saturating_mul(3_600))),
+        rebuild_delay: LONGEST.min(Duration::from_secs(from.count("tictacaae_rebuilddelay")?)),
         ..TreesConfig::default()
     })
 }

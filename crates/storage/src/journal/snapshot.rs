@@ -7,7 +7,6 @@ use super::store::Core;
 use crate::backend::{ReadMode, Stored};
 use crate::error::StorageError;
 use crate::fold::{Detail, Expired, FoldEntry, KeyRange, Scope, Snapshot, TermEntry, TermRange};
-use crate::polite_lock::lock_politely;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -35,7 +34,7 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
         let ticket = {
             // The writer's lock ensures that no put is between its append and its index entry. The
             // ticket comes first, so that no file is removed that the snapshot is about to see.
-            let writer = lock_politely(&core.writer);
+            let writer = core.writer.lock();
             let ticket = core.snapshot_tickets.lock().begin(Ticket { ends_at_secs, held: held.clone() });
             let view = core.index.view(writer.last_seq()).inspect_err(|_| {
                 core.snapshot_tickets.lock().live.remove(&ticket);

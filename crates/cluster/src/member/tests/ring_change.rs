@@ -141,6 +141,12 @@ async fn a_refused_plan_or_commit_names_the_nodes_that_do_not_answer_and_what_to
     // What it says helps.
     nodes[0].mark_down(&name(4)).await.unwrap();
     nodes[0].stage(&MemberChange::Leave(name(5))).await.unwrap();
+    // The other members have to hear of both first.
+    let end = Instant::now() + PATIENCE;
+    while let Err(refused) = nodes[0].plan().await {
+        assert!(Instant::now() < end, "{refused}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     carry_out(&nodes[0], &[]).await;
     stop(&nodes).await;
 }

@@ -352,7 +352,7 @@ struct FoldPart {
 impl LocalPart for FoldPart {
     fn work_class(&self) -> WorkClass {
         match self.fold.wants {
-            FoldWants::Clocks | FoldWants::Tree(..) => WorkClass::Comparison,
+            FoldWants::Clocks | FoldWants::Tree(..) | FoldWants::Root(..) => WorkClass::Comparison,
             _ => WorkClass::Operation,
         }
     }
@@ -364,9 +364,13 @@ impl LocalPart for FoldPart {
             if self.walk.is_none()
                 && let Some(entries) = self.kept_parts(*home)?
             {
+                budget = budget.saturating_sub(entries.len());
                 push_piece(&mut items, *home, entries);
                 items.push(CoverageItem::HomeDone(*home));
                 self.homes.pop_front();
+                if budget == 0 {
+                    break;
+                }
                 continue;
             }
             let mut walk = match self.walk.take() {
