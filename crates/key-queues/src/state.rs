@@ -321,7 +321,9 @@ mod tests {
     }
 
     fn job(id: JobId, kind: JobKind, part_of: Option<JobId>) -> SavedJob {
-        SavedJob { part_of, keys: 10, ..SavedJob::new(id, kind, names(), 1) }
+        let mut saved = SavedJob::new(id, kind, names(), 1);
+        (saved.part_of, saved.keys) = (part_of, 10);
+        saved
     }
 
     #[test]

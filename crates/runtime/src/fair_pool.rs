@@ -5,6 +5,7 @@ use crate::pool::{Job, JobQueue, Pool, PoolError};
 use crate::real::pause_after;
 use crate::runtime::Runtime;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -98,9 +99,12 @@ impl JobQueue for OfTenant {
             waiting.times.iter().for_each(|times| times.refused());
             return Err(PoolError::Full);
         };
-        let there = Arc::clone(waiting);
-        let refused = places.submit(Box::new(move || there.execute_next())).err();
-        let Some(error) = refused else { return Ok(()) };
+        let is_taken = Arc::new(AtomicBool::new(false));
+        let place = Place { waiting: Arc::clone(waiting), is_taken: Arc::clone(&is_taken), is_used: false };
+        let Err(error) = places.submit(Box::new(move || place.execute())) else {
+            is_taken.store(true, Ordering::SeqCst);
+            return Ok(());
+        };
         let own = waiting.jobs().remove(&ticket);
         if own.is_none() {
             // The job was executed at the place of another one, which has none now.
@@ -111,6 +115,32 @@ impl JobQueue for OfTenant {
 
     fn stop(&self) {
         self.shared.places.stop();
+    }
+}
+
+/// The place of a job in the queue of the threads. If that queue drops it, a job goes with it: what
+/// a job holds may own the pool, and would never be dropped.
+struct Place {
+    waiting: Arc<Waiting>,
+    /// Whether the queue has taken the place. Otherwise its caller removes the job.
+    is_taken: Arc<AtomicBool>,
+    is_used: bool,
+}
+
+impl Place {
+    fn execute(mut self) {
+        self.is_used = true;
+        self.waiting.execute_next();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_used && self.is_taken.load(Ordering::SeqCst) {
+            // The lock is free again before the job is dropped.
+            let dropped = self.waiting.jobs().pop();
+            drop(dropped);
+        }
     }
 }
 
@@ -236,6 +266,40 @@ mod tests {
         pool.stop();
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [0, 1]);
         assert_eq!(pool.of(tenant).submit(|| ()), Err(PoolError::Stopped));
+        assert!(pool.shared.waiting.jobs().is_empty());
+    }
+
+    /// A queue of jobs that nobody executes.
+    #[derive(Default)]
+    struct Dropped(Mutex<Vec<Job>>);
+
+    impl JobQueue for Dropped {
+        fn submit(&self, job: Job) -> Result<(), PoolError> {
+            self.0.lock().unwrap().push(job);
+            Ok(())
+        }
+
+        fn stop(&self) {
+            let dropped = std::mem::take(&mut *self.0.lock().unwrap());
+            drop(dropped);
+        }
+    }
+
+    /// A machine that loses its power ends threads like this.
+    #[test]
+    fn jobs_go_with_the_places_that_the_threads_drop() {
+        let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
+        let places = Arc::new(Dropped::default());
+        let waiting = Arc::new(Waiting { jobs: Mutex::default(), times: None, runtime: runtime.clone() });
+        let pool = FairPool { shared: Arc::new(Shared { places: places.clone(), waiting, jobs_max: 9, runtime }) };
+        let held = Arc::new(());
+        for _ in 0..3 {
+            let held = Arc::clone(&held);
+            pool.of(Tenant::default()).submit(move || drop(held)).unwrap();
+        }
+        assert_eq!(Arc::strong_count(&held), 4);
+        places.stop();
+        assert_eq!(Arc::strong_count(&held), 1);
         assert!(pool.shared.waiting.jobs().is_empty());
     }
 }
