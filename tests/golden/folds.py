@@ -30,6 +30,9 @@ OFF = {"ring_size": "16", "tictacaae_active": "passive"}
 TYPES = {"sibs": "{}", "n1": '{"n_val":1,"allow_mult":false}'}
 # The data set, without what later exchanges write.
 DATA = ["--alone", "--pb", "--only", ",".join(f"pb/{number}" for number in range(300, 330))]
+# A cluster removes a tombstone that nobody has read, so what is repaired may be one key less. The
+# recorded node was alone and kept it.
+OF_CLUSTERS = {"http/798_repair_typed"}
 # What is replayed: the settings, and the options for the tool in their order.
 REPLAYS = {
     "http": (SETTINGS, [DATA, ["--http", "--group", "aaefold"]]),
@@ -76,7 +79,8 @@ def main():
         print(printed, end="")
         results.update((x["id"], x["result"]) for x in exchanges if results.get(x["id"]) != "fail")
     failed = {name for name, result in results.items() if result == "fail"}
-    problems = [f"{name} differs and folds.txt does not say why" for name in sorted(failed - allow.keys())]
+    unexplained = failed - allow.keys() - (OF_CLUSTERS if size else set())
+    problems = [f"{name} differs and folds.txt does not say why" for name in sorted(unexplained)]
     # A cluster removes tombstones that nobody reads, and one node alone does not.
     problems += [f"folds.txt: {name} agrees now, remove the entry" for name in sorted(allow)
                  if not size and results.get(name, "pass") == "pass"]
