@@ -114,10 +114,14 @@ impl Filler {
     }
 
     async fn write(&mut self, mut keys: Vec<FoundKey>) -> Result<(), QueueError> {
+        // A home partition without keys says nothing about the room.
+        if keys.is_empty() {
+            return Ok(());
+        }
         if let Some(keys_max) = self.keys_max {
             let in_queue = self.shared.state.lock().room(self.kind, self.shared.keys_max(self.kind));
             let room = keys_max.saturating_sub(self.taken).min(in_queue);
-            if room == 0 && self.taken == 0 && !keys.is_empty() {
+            if room == 0 && self.taken == 0 {
                 return Err(QueueError::Full { kind: self.kind, room });
             }
             let room = usize::try_from(room).unwrap_or(usize::MAX);

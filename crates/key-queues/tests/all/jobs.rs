@@ -107,6 +107,26 @@ async fn a_drop_removes_what_the_bucket_had_and_its_tombstones() {
     assert_eq!(node.count("b").await, (0, 0));
 }
 
+/// Home partitions without keys of the bucket come first, and say nothing about the room.
+#[tokio::test]
+async fn a_drop_waits_for_room_in_the_queue_and_is_not_done_before() {
+    let node = Node::start(KeyQueuesConfig { erase_keys_max: 0, ..FAST }).await;
+    node.put("b", "k", "v").await;
+    let id = node.queues.drop_bucket(&Bucket::untyped("b")).await.unwrap();
+    node.until("the drop waits or ends", || async {
+        let job = node.job(id);
+        job.waits_for.is_some() || job.ended.is_some()
+    })
+    .await;
+    let job = node.job(id);
+    assert!(
+        job.ended.is_none() && job.waits_for.is_some_and(|why| why.contains("room for 0 more")),
+        "{:?}",
+        node.job(id)
+    );
+    assert!(node.get("b", "k").await.is_some());
+}
+
 #[tokio::test]
 async fn a_paused_job_rests_over_a_restart_and_goes_on_when_it_is_told_to() {
     let node = Node::start(SLOW).await;
