@@ -7,11 +7,10 @@ use crate::queues::Shared;
 use crate::saved::{DropStep, SavedJob};
 use crate::state::{bucket_of, names_of};
 use crate::worker::LOOK;
-use futures_util::future::ready;
 use ombak_kv::folds::FoldRange;
-use ombak_kv::{Kv, MemoryReservation, WeakKv};
-use ombak_runtime::{BoxFuture, within};
-use ombak_types::{Bucket, Error};
+use ombak_kv::{Kv, UncountedMemory, WeakKv};
+use ombak_runtime::within;
+use ombak_types::Bucket;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,15 +21,6 @@ const CLOCK_MARGIN_SECS: u32 = 60;
 /// The wait after a failure. It doubles up to the second constant.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(60);
-
-/// The memory of a drop's fold, which one home partition of keys per node bounds.
-struct Uncounted;
-
-impl MemoryReservation for Uncounted {
-    fn reserve(&mut self, _bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(ready(Ok(())))
-    }
-}
 
 /// Begins to drop a bucket, unless it is being dropped.
 pub(crate) async fn begin(shared: &Arc<Shared>, kv: &Kv, bucket: &Bucket) -> Result<JobId, QueueError> {
@@ -129,7 +119,8 @@ async fn step(shared: &Arc<Shared>, kv: &Kv) -> Result<bool, (JobId, QueueError)
     };
     let range = FoldRange { modified: Some((0, until_secs)), ..FoldRange::of_bucket(bucket) };
     let wanted = Fill { kind, range, part_of: Some(id), keys_max: Some(KEYS_MAX) };
-    let found = fill(shared, kv, wanted, &mut Uncounted).await.map_err(of)?;
+    // A fold has the keys of one home partition of each node in memory at most.
+    let found = fill(shared, kv, wanted, &mut UncountedMemory).await.map_err(of)?;
     if let Some(job) = shared.state.lock().job_mut(id) {
         (job.waits_for, job.idle, job.rests_until) = (None, 0, None);
         job.done_at_fill = Some(job.saved.done);

@@ -74,7 +74,8 @@ pub use query::{QueryResults, head_terms};
 pub use replica::{ClassId, Peers};
 pub use requests::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Holdings, IndexMatch, IndexQuery, MemoryReservation,
-    PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, QueryConfig, QueryRange, Read, compile_pattern,
+    PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, QueryConfig, QueryRange, Read, UncountedMemory,
+    compile_pattern,
 };
 pub use scrub::{ScrubReport, ScrubState, ScrubbedStore};
 pub use start::{check_start, examine_files};

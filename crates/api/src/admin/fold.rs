@@ -7,10 +7,9 @@ use crate::access::Permission;
 use crate::folds;
 use crate::http::Part::Word;
 use bytes::Bytes;
-use futures_util::future::{BoxFuture, ready};
-use ombak_kv::MemoryReservation;
+use ombak_kv::UncountedMemory;
 use ombak_kv::folds::{FoldRange, FoldResult, FoldStats, FoldWants, Found, FoundKey};
-use ombak_types::{Bucket, Error};
+use ombak_types::Bucket;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -19,15 +18,6 @@ const FOLD: Permission = Permission::named("ombak_admin.fold");
 /// The paths of this resource.
 pub(super) const PATHS: &[AdminPath] =
     &[AdminPath::post(&[Word(b"fold")], FOLD, |call| Box::pin(fold(call.ctx, call.body)))];
-
-/// The memory of an operator's fold, which the limit of what a fold finds bounds.
-pub(super) struct Uncounted;
-
-impl MemoryReservation for Uncounted {
-    fn reserve(&mut self, _bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
-        Box::pin(ready(Ok(())))
-    }
-}
 
 /// What is gathered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -67,7 +57,7 @@ const FORM: &str = r#"the body must be {"fold": "stats"|"siblings"|"sizes"|"tomb
 async fn fold(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let (range, wants) = definition(ctx, body)?;
     let result =
-        folds::run(&ctx.kv, range, wants, &mut Uncounted).await.map_err(|e| AdminError::Failed(e.to_string()))?;
+        folds::run(&ctx.kv, range, wants, &mut UncountedMemory).await.map_err(|e| AdminError::Failed(e.to_string()))?;
     Ok(result_json(wants, &result))
 }
 

@@ -8,6 +8,7 @@ use super::{AdminContext, AdminError};
 use crate::access::Permission;
 use crate::http::Part::Word;
 use ombak_key_queues::{JobEnd, JobId, JobKind, JobStatus, QueueError};
+use ombak_kv::UncountedMemory;
 use ombak_types::Bucket;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,7 +73,7 @@ async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     if ctx.kv.has_empty_folds() {
         return Err(refusal(QueueError::FoldsAreOff));
     }
-    let keys = ctx.key_queues.fill(kind, range, &mut super::fold::Uncounted).await.map_err(refusal)?;
+    let keys = ctx.key_queues.fill(kind, range, &mut UncountedMemory).await.map_err(refusal)?;
     Ok(json!({ "keys": keys }))
 }
 

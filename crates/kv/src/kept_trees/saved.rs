@@ -9,8 +9,8 @@
 
 use super::leaves::KeptLeaves;
 use crate::sums::StoreRun;
+use crate::sums::saved_bytes::{Rest, put_count, put_hash, put_run, put_u32, put_u64};
 use ombak_tictac::LEAVES;
-use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"OMBAKTRE";
 /// A file of a format that is unknown is not read: the trees are made anew.
@@ -47,12 +47,7 @@ pub(super) fn encode<'a>(head: &Head<'_>, trees: impl ExactSizeIterator<Item = (
     put_u32(&mut bytes, head.partition);
     put_u64(&mut bytes, head.print);
     put_u64(&mut bytes, head.choice_print);
-    put_count(&mut bytes, head.run.stores.len());
-    for (id, boot) in &head.run.stores {
-        put_u64(&mut bytes, *id);
-        put_u64(&mut bytes, *boot);
-    }
-    [head.run.last_seq, head.run.keys, head.run.lost_ranges].iter().for_each(|n| put_u64(&mut bytes, *n));
+    put_run(&mut bytes, head.run);
     put_u64(&mut bytes, head.set_aside_to);
     put_count(&mut bytes, trees.len());
     for (n, leaves) in trees {
@@ -67,28 +62,19 @@ pub(super) fn encode<'a>(head: &Head<'_>, trees: impl ExactSizeIterator<Item = (
         }
         bytes[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
     }
-    let hash = xxh3_64(&bytes);
-    put_u64(&mut bytes, hash);
+    put_hash(&mut bytes);
     bytes
 }
 
 impl Saved {
     /// None if the bytes are damaged or of another format.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (content, hash) = bytes.split_last_chunk::<8>()?;
-        if xxh3_64(content) != u64::from_le_bytes(*hash) {
-            return None;
-        }
-        let mut rest = Rest(content.strip_prefix(MAGIC)?);
-        if rest.take().map(u16::from_le_bytes)? != FORMAT {
+        let mut rest = Rest::of(bytes, MAGIC)?;
+        if rest.u16()? != FORMAT {
             return None;
         }
         let (partition, print, choice_print) = (rest.u32()?, rest.u64()?, rest.u64()?);
-        let mut stores = Vec::new();
-        for _ in 0..rest.u32()? {
-            stores.push((rest.u64()?, rest.u64()?));
-        }
-        let run = StoreRun { stores, last_seq: rest.u64()?, keys: rest.u64()?, lost_ranges: rest.u64()? };
+        let run = rest.run()?;
         let set_aside_to = rest.u64()?;
         let mut trees = Vec::new();
         for _ in 0..rest.u32()? {
@@ -99,44 +85,14 @@ impl Saved {
             }
             trees.push((n, leaves));
         }
-        rest.0.is_empty().then_some(Self { partition, print, choice_print, run, set_aside_to, trees })
-    }
-}
-
-fn put_u32(bytes: &mut Vec<u8>, number: u32) {
-    bytes.extend_from_slice(&number.to_le_bytes());
-}
-
-fn put_u64(bytes: &mut Vec<u8>, number: u64) {
-    bytes.extend_from_slice(&number.to_le_bytes());
-}
-
-fn put_count(bytes: &mut Vec<u8>, count: usize) {
-    put_u32(bytes, u32::try_from(count).unwrap_or(u32::MAX));
-}
-
-/// What is left to decode.
-struct Rest<'a>(&'a [u8]);
-
-impl Rest<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*taken)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
+        rest.is_empty().then_some(Self { partition, print, choice_print, run, set_aside_to, trees })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xxhash_rust::xxh3::xxh3_64;
 
     fn run() -> StoreRun {
         StoreRun { stores: vec![(7, 2), (0, 0)], last_seq: 12, keys: 4, lost_ranges: 1 }

@@ -14,8 +14,8 @@ pub trait MemoryReservation: Send {
     fn reserve(&mut self, bytes: u64) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>>;
 }
 
-/// The memory of callers that do not count it.
-pub(crate) struct UncountedMemory;
+/// The memory of callers that do not count it, because something else bounds what they read.
+pub struct UncountedMemory;
 
 impl MemoryReservation for UncountedMemory {
     fn reserve(&mut self, _bytes: u64) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>> {

@@ -15,8 +15,8 @@ mod requests;
 pub use holdings::Holdings;
 pub(crate) use holdings::bucket_prefix;
 pub use index_query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, compile_pattern};
-pub use memory_reservation::MemoryReservation;
-pub(crate) use memory_reservation::{READ_WITHOUT_RESERVATION_BYTES_MAX, UncountedMemory};
+pub(crate) use memory_reservation::READ_WITHOUT_RESERVATION_BYTES_MAX;
+pub use memory_reservation::{MemoryReservation, UncountedMemory};
 pub use requests::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
     PutRequest, Read,

@@ -43,6 +43,8 @@ mod plain;
 mod quiet;
 mod run;
 mod saved;
+pub(crate) mod saved_bytes;
+pub(crate) mod saved_file;
 mod slots;
 mod state;
 mod walk;

@@ -12,10 +12,10 @@ use super::by_range::ByRange;
 use super::mix::NOTHING;
 use super::plain::{RANGES, Sums};
 use super::run::StoreRun;
+use super::saved_bytes::{Rest, put_count, put_hash, put_run, put_u32, put_u64};
 use crate::replica::RangeSum;
 use ombak_storage::KEY_HASH_VERSION;
 use std::collections::BTreeMap;
-use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"OMBAKSUM";
 /// The format of a file of a store of which nothing is set aside. A file of a format that is
@@ -49,12 +49,7 @@ impl Saved {
         put_u32(&mut bytes, self.partition);
         put_u64(&mut bytes, self.class_print);
         put_u64(&mut bytes, self.choice_print);
-        put_count(&mut bytes, self.run.stores.len());
-        for (id, boot) in &self.run.stores {
-            put_u64(&mut bytes, *id);
-            put_u64(&mut bytes, *boot);
-        }
-        [self.run.last_seq, self.run.keys, self.run.lost_ranges].iter().for_each(|n| put_u64(&mut bytes, *n));
+        put_run(&mut bytes, &self.run);
         if has_set_aside {
             put_u64(&mut bytes, self.set_aside_to);
         }
@@ -65,49 +60,28 @@ impl Saved {
             put_list(&mut bytes, sums.expiring.iter());
             put_list(&mut bytes, sums.slots.iter().map(|(slot, sum)| (*slot, *sum)));
         }
-        let hash = xxh3_64(&bytes);
-        put_u64(&mut bytes, hash);
+        put_hash(&mut bytes);
         bytes
     }
 
     /// None if the bytes are damaged or of another format.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (content, hash) = bytes.split_last_chunk::<8>()?;
-        if xxh3_64(content) != u64::from_le_bytes(*hash) {
-            return None;
-        }
-        let mut rest = Rest(content.strip_prefix(MAGIC)?);
+        let mut rest = Rest::of(bytes, MAGIC)?;
         let (format, key_hash_version) = (rest.u16()?, rest.u16()?);
         if !matches!(format, FORMAT | FORMAT_WITH_SET_ASIDE) || key_hash_version != KEY_HASH_VERSION {
             return None;
         }
         let (partition, class_print, choice_print) = (rest.u32()?, rest.u64()?, rest.u64()?);
-        let mut stores = Vec::new();
-        for _ in 0..rest.u32()? {
-            stores.push((rest.u64()?, rest.u64()?));
-        }
-        let run = StoreRun { stores, last_seq: rest.u64()?, keys: rest.u64()?, lost_ranges: rest.u64()? };
+        let run = rest.run()?;
         let set_aside_to = if format == FORMAT_WITH_SET_ASIDE { rest.u64()? } else { 0 };
         let mut classes = Vec::new();
         for _ in 0..rest.u32()? {
             let n = rest.u32()?;
-            let (all, expiring) = (ranges(&rest.list()?)?, ranges(&rest.list()?)?);
-            classes.push((n, Sums { all, expiring, slots: rest.list()? }));
+            let (all, expiring) = (ranges(&list(&mut rest)?)?, ranges(&list(&mut rest)?)?);
+            classes.push((n, Sums { all, expiring, slots: list(&mut rest)? }));
         }
-        rest.0.is_empty().then_some(Self { partition, class_print, choice_print, run, set_aside_to, classes })
+        rest.is_empty().then_some(Self { partition, class_print, choice_print, run, set_aside_to, classes })
     }
-}
-
-fn put_u32(bytes: &mut Vec<u8>, number: u32) {
-    bytes.extend_from_slice(&number.to_le_bytes());
-}
-
-fn put_u64(bytes: &mut Vec<u8>, number: u64) {
-    bytes.extend_from_slice(&number.to_le_bytes());
-}
-
-fn put_count(bytes: &mut Vec<u8>, count: usize) {
-    put_u32(bytes, u32::try_from(count).unwrap_or(u32::MAX));
 }
 
 fn put_list(bytes: &mut Vec<u8>, sums: impl Iterator<Item = (u32, RangeSum)>) {
@@ -130,42 +104,20 @@ fn ranges(list: &BTreeMap<u32, RangeSum>) -> Option<ByRange> {
     Some(ranges)
 }
 
-/// What is left to decode.
-struct Rest<'a>(&'a [u8]);
-
-impl Rest<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*taken)
+fn list(rest: &mut Rest<'_>) -> Option<BTreeMap<u32, RangeSum>> {
+    let mut list = BTreeMap::new();
+    for _ in 0..rest.u32()? {
+        let number = rest.u32()?;
+        list.insert(number, RangeSum { versions: rest.u64()?, sum: rest.u64()? });
     }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.take().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn list(&mut self) -> Option<BTreeMap<u32, RangeSum>> {
-        let mut list = BTreeMap::new();
-        for _ in 0..self.u32()? {
-            let number = self.u32()?;
-            list.insert(number, RangeSum { versions: self.u64()?, sum: self.u64()? });
-        }
-        Some(list)
-    }
+    Some(list)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use ombak_storage::IndexedVersion;
+    use xxhash_rust::xxh3::xxh3_64;
 
     fn saved() -> Saved {
         let mut sums = Sums::default();
