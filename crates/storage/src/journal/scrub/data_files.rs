@@ -14,6 +14,7 @@ use crate::scrub::{DamagedPlace, DamagedVersion, ScrubCursor, ScrubStep};
 use bytes::Bytes;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -86,10 +87,12 @@ impl<P: JournalPolicy> Core<P> {
         let length = if is_appended_to { synced } else { file.counters.length.load(Ordering::Acquire) };
         // A read past the page cache would make appends to the same file wait on some file systems.
         let is_in_use = is_appended_to || synced < length;
-        let open = || if is_in_use { fs.open(&file.path(), OpenMode::Read) } else { fs.open_uncached(&file.path()) };
-        match open() {
-            // It may just have got its final name.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((open()?, length)),
+        let open = |path: &Path| if is_in_use { fs.open(path, OpenMode::Read) } else { fs.open_uncached(path) };
+        match open(&file.path()) {
+            // It may just have got its last name. The file is renamed before the store knows that.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok((open(&data_path(&self.dir, file.id))?, length))
+            }
             opened => Ok((opened?, length)),
         }
     }
