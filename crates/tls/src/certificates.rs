@@ -1,7 +1,7 @@
 //! What a node proves itself with, and whom it trusts.
 
 use crate::failure;
-use crate::files::{CertificateFiles, Contents, FileProblem, FileRole};
+use crate::files::{CertificateFiles, Contents, FileProblem, FileRole, UNUSABLE_KEY};
 use crate::verification::AnyNode;
 use arc_swap::ArcSwap;
 use rustls::client::danger::ServerCertVerifier;
@@ -14,6 +14,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{CertificateError, Error, RootCertStore};
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,7 +82,7 @@ impl Current {
         }
         let provider = Arc::new(ring::default_provider());
         let authorities = trusted(authorities).map_err(|what| files.problem(FileRole::Authorities, what))?;
-        let key_problem = |error| files.problem(FileRole::Key, unusable_key(&error, files));
+        let key_problem = |error| files.problem(FileRole::Key, unusable_key(&error, &files.certificate));
         let own = CertifiedKey::from_der(chain.clone(), key, &provider).map_err(key_problem)?;
         let verifier = Arc::new(AnyNode { authorities: Arc::clone(&authorities), provider: Arc::clone(&provider) });
         let clients = WebPkiClientVerifier::builder_with_provider(authorities, Arc::clone(&provider))
@@ -135,7 +136,7 @@ fn verify_own_as_client(
     verifier.verify_client_cert(own, intermediates, now).map(drop)
 }
 
-fn trusted(certificates: Vec<CertificateDer<'static>>) -> Result<Arc<RootCertStore>, String> {
+pub(crate) fn trusted(certificates: Vec<CertificateDer<'static>>) -> Result<Arc<RootCertStore>, String> {
     let mut store = RootCertStore::empty();
     for (index, certificate) in certificates.into_iter().enumerate() {
         let unusable = |error| format!("its certificate number {} {}", index + 1, failure::of_certificate(&error));
@@ -144,12 +145,11 @@ fn trusted(certificates: Vec<CertificateDer<'static>>) -> Result<Arc<RootCertSto
     Ok(Arc::new(store))
 }
 
-fn unusable_key(error: &Error, files: &CertificateFiles) -> String {
+pub(crate) fn unusable_key(error: &Error, certificate: &Path) -> String {
     match error {
         Error::InconsistentKeys(_) => {
-            format!("does not belong to the certificate in {}", files.certificate.display())
+            format!("does not belong to the certificate in {}", certificate.display())
         }
-        _ => "is of a kind that cannot be used: it may be ECDSA (P-256, P-384), Ed25519, or RSA with 2048 to 8192 bits"
-            .to_owned(),
+        _ => UNUSABLE_KEY.to_owned(),
     }
 }

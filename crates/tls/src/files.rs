@@ -1,7 +1,7 @@
 //! The files of a node's certificates.
 
 use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 /// The maximum size of a file in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// What is wrong with a key of another kind.
+pub(crate) const UNUSABLE_KEY: &str =
+    "is of a kind that cannot be used: it may be ECDSA (P-256, P-384), Ed25519, or RSA with 2048 to 8192 bits";
 /// Users that are neither the owner of a file nor in its group.
 const OTHERS: u32 = 0o007;
 
@@ -32,6 +35,8 @@ pub enum FileRole {
     Key,
     /// The authorities that the node trusts.
     Authorities,
+    /// The lists of certificates that these authorities have revoked.
+    Revocations,
 }
 
 /// Why a file cannot be used, and what would be right.
@@ -56,32 +61,9 @@ pub(crate) struct Contents {
 impl CertificateFiles {
     pub(crate) fn read(&self) -> Result<Contents, FileProblem> {
         let chain = certificates(FileRole::Certificate, &self.certificate)?;
-        let key = self.read_key()?;
+        let key = private_key(&self.key)?;
         let authorities = certificates(FileRole::Authorities, &self.authorities)?;
         Ok(Contents { chain, key, authorities })
-    }
-
-    fn read_key(&self) -> Result<PrivateKeyDer<'static>, FileProblem> {
-        let problem = |what: String| self.problem(FileRole::Key, what);
-        let pem = read(&self.key).map_err(problem)?;
-        let mode = std::fs::metadata(&self.key).map_err(|e| problem(format!("cannot be read: {e}")))?.mode() & 0o777;
-        if mode & OTHERS != 0 {
-            return Err(problem(format!("has the permissions {mode:o}, and others must not read it: chmod 600")));
-        }
-        PrivateKeyDer::from_pem_slice(&pem).map_err(|error| {
-            problem(match error {
-                PemError::NoItemsFound if has_encrypted_key(&pem) => {
-                    "is encrypted with a passphrase, which nobody could enter when the node starts: write it without \
-                     one, with openssl pkey -in OLD -out NEW"
-                        .to_owned()
-                }
-                PemError::NoItemsFound => {
-                    "has no private key: it needs one in PEM form, which begins with a line like BEGIN PRIVATE KEY"
-                        .to_owned()
-                }
-                other => format!("is no PEM file: {other}"),
-            })
-        })
     }
 
     /// A problem with one of the files.
@@ -89,24 +71,60 @@ impl CertificateFiles {
         let path = match role {
             FileRole::Certificate => &self.certificate,
             FileRole::Key => &self.key,
-            FileRole::Authorities => &self.authorities,
+            FileRole::Authorities | FileRole::Revocations => &self.authorities,
         };
         FileProblem { role, path: path.clone(), what }
     }
 }
 
-fn has_encrypted_key(pem: &[u8]) -> bool {
-    String::from_utf8_lossy(pem).contains("ENCRYPTED")
+/// Reads the private key of a certificate.
+pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileProblem> {
+    let problem = |what: String| FileProblem { role: FileRole::Key, path: path.to_path_buf(), what };
+    let pem = read(path).map_err(problem)?;
+    let mode = std::fs::metadata(path).map_err(|e| problem(format!("cannot be read: {e}")))?.mode() & 0o777;
+    if mode & OTHERS != 0 {
+        return Err(problem(format!("has the permissions {mode:o}, and others must not read it: chmod 600")));
+    }
+    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| problem(no_key(&pem, &error)))
 }
 
-fn certificates(role: FileRole, path: &Path) -> Result<Vec<CertificateDer<'static>>, FileProblem> {
+/// Why a file has no private key that can be used.
+fn no_key(pem: &[u8], error: &PemError) -> String {
+    let text = String::from_utf8_lossy(pem);
+    // Keys of old versions of openssl say it within their section: Proc-Type: 4,ENCRYPTED.
+    if text.contains("ENCRYPTED") {
+        return "is encrypted with a passphrase, which nobody could enter when the node starts: write it without one, \
+                with openssl pkey -in OLD -out NEW"
+            .to_owned();
+    }
+    match error {
+        PemError::NoItemsFound if text.contains("BEGIN DSA PRIVATE KEY") => UNUSABLE_KEY.to_owned(),
+        PemError::NoItemsFound => {
+            "has no private key: it needs one in PEM form, which begins with a line like BEGIN PRIVATE KEY".to_owned()
+        }
+        other => format!("is no PEM file: {other}"),
+    }
+}
+
+/// Reads all certificates of a file.
+pub(crate) fn certificates(role: FileRole, path: &Path) -> Result<Vec<CertificateDer<'static>>, FileProblem> {
+    sections(role, path, "certificate", "CERTIFICATE")
+}
+
+/// Reads all lists of revoked certificates of a file.
+pub(crate) fn revocations(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, FileProblem> {
+    sections(FileRole::Revocations, path, "list of revoked certificates", "X509 CRL")
+}
+
+fn sections<T: PemObject>(role: FileRole, path: &Path, name: &str, begin: &str) -> Result<Vec<T>, FileProblem> {
     let problem = |what| FileProblem { role, path: path.to_path_buf(), what };
     let pem = read(path).map_err(problem)?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let found: Result<Vec<_>, _> = T::pem_slice_iter(&pem).collect();
     let found = found.map_err(|error| problem(format!("is no PEM file: {error}")))?;
     if found.is_empty() {
-        let what = "has no certificate: it needs at least one in PEM form, which begins with BEGIN CERTIFICATE";
-        return Err(problem(what.to_owned()));
+        return Err(problem(format!(
+            "has no {name}: it needs at least one in PEM form, which begins with BEGIN {begin}"
+        )));
     }
     Ok(found)
 }

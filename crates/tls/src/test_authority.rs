@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "only tests use this module")]
 
 use crate::files::CertificateFiles;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer, KeyIdMethod, KeyPair,
+    RevokedCertParams, SanType, date_time_ymd,
+};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -33,7 +36,13 @@ impl TestAuthority {
 
     /// An authority that this one vouches for.
     pub fn intermediate(&self, name: &str) -> Self {
-        let (params, key) = (Self::params(name), KeyPair::generate().unwrap());
+        self.intermediate_numbered(name, 1)
+    }
+
+    /// An authority that this one vouches for, whose certificate can be revoked by this number.
+    pub fn intermediate_numbered(&self, name: &str, number: u64) -> Self {
+        let (mut params, key) = (Self::params(name), KeyPair::generate().unwrap());
+        params.serial_number = Some(number.into());
         let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
         Self { issuer: Issuer::new(params, key), pem }
     }
@@ -42,6 +51,14 @@ impl TestAuthority {
         let mut params = named(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params
+    }
+
+    /// Somebody who issues certificates with a certificate that is not that of an authority.
+    #[cfg(test)]
+    pub(crate) fn leaf_that_issues(&self, name: &str) -> Self {
+        let (params, key) = (named(name), KeyPair::generate().unwrap());
+        let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
     }
 
     /// A certificate for a node.
@@ -54,6 +71,35 @@ impl TestAuthority {
         self.issue_changed(name, |params| {
             (params.not_before, params.not_after) = (date_time_ymd(first, 1, 1), date_time_ymd(last, 12, 31));
         })
+    }
+
+    /// A certificate with a serial number, by which it can be revoked.
+    pub fn issue_numbered(&self, name: &str, number: u64) -> Issued {
+        self.issue_changed(name, |params| params.serial_number = Some(number.into()))
+    }
+
+    /// A certificate for the server of this host name.
+    pub fn issue_for_host(&self, host: &str) -> Issued {
+        self.issue_changed(host, |params| params.subject_alt_names = vec![SanType::DnsName(host.try_into().unwrap())])
+    }
+
+    /// A list of revoked certificates, in PEM form. It is out of date after `last_year`.
+    pub fn revoking(&self, numbers: &[u64], last_year: i32) -> String {
+        let revoked = |number: &u64| RevokedCertParams {
+            serial_number: (*number).into(),
+            revocation_time: date_time_ymd(2001, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2001, 1, 1 + u8::try_from(numbers.len()).unwrap()),
+            next_update: date_time_ymd(last_year, 12, 31),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: numbers.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        params.signed_by(&self.issuer).unwrap().pem().unwrap()
     }
 
     /// A certificate with other properties than usual.

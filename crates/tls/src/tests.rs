@@ -54,7 +54,7 @@ fn assert_wrong(issued: &Issued, authorities: &str, role: FileRole, words: &str)
     let path = match role {
         FileRole::Certificate => &files.certificate,
         FileRole::Key => &files.key,
-        FileRole::Authorities => &files.authorities,
+        FileRole::Authorities | FileRole::Revocations => &files.authorities,
     };
     assert_eq!((found.role, &found.path), (role, path), "{found}");
     assert!(found.to_string().contains(words), "{found}");
