@@ -21,6 +21,9 @@ pub(crate) const ERASE: Permission = Permission::named("riak_kv.aae_erase");
 pub(crate) const REAP: Permission = Permission::named("riak_kv.aae_reap");
 pub(crate) const REPAIR: Permission = Permission::named("riak_kv.aae_repair");
 
+/// All permissions of folds.
+pub(crate) const PERMISSIONS: [Permission; 4] = [READ, ERASE, REAP, REPAIR];
+
 /// What Riak says of a definition that has the right form and cannot be.
 pub(crate) const INVALID_DEFINITION: &str = "\"Invalid AAE fold definition\"";
 

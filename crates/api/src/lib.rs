@@ -23,12 +23,14 @@ mod map_reduce;
 pub mod memory;
 mod network_threads;
 pub mod pb;
+pub mod security;
 mod stop;
 mod thread_buffers;
 mod turn;
 
-pub use access::{Access, AccessPolicy, Permission, Proof, Session};
-pub use client_stream::{CertificateName, ClientListener, ClientTls};
+pub use access::{Access, AccessPolicy, AdminRole, Permission, Proof, Session, SessionUser};
+pub use client_stream::{CertificateName, ClientListener, ClientTls, HandshakeFault, Handshakes};
 pub use jobs::{JobClass, JobSwitches};
 pub use memory::{MemoryBudget, MemoryLimits};
 pub use network_threads::NetworkThreads;
+pub use security::NodeSecurity;

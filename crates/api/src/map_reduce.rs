@@ -89,10 +89,11 @@ fn check_access(policy: Option<&dyn AccessPolicy>, session: &Session, job: &Job)
         if known.contains(&bucket) {
             continue;
         }
-        policy.check(session, &access(Permission::MAP_REDUCE, &bucket))?;
+        // Riak asks in this order.
         if let Some(finding) = finding {
             policy.check(session, &access(finding, &bucket))?;
         }
+        policy.check(session, &access(Permission::MAP_REDUCE, &bucket))?;
         if known.len() == KNOWN_BUCKETS_MAX {
             known.clear();
         }

@@ -147,7 +147,7 @@ codes! {
     224 AAE_LIST_BUCKETS_RESP "RpbAaeFoldListBucketsResp" Response Registered;
     230 AAE_REAP_TOMBS_REQ "RpbAaeFoldReapTombsReq" Request Registered;
     231 AAE_ERASE_KEYS_REQ "RpbAaeFoldEraseKeysReq" Request Registered;
-    253 AUTH_REQ "RpbAuthReq" Request NotLoaded;
+    253 AUTH_REQ "RpbAuthReq" Request Registered;
     254 AUTH_RESP "RpbAuthResp" Response NotLoaded;
     255 START_TLS "RpbStartTls" Request Registered;
 }

@@ -33,6 +33,22 @@ impl Permission {
     /// Change the properties of a bucket type.
     pub const SET_BUCKET_TYPE: Self = Self("riak_core.set_bucket_type");
 
+    /// Riak's permissions for data.
+    pub(crate) const OF_DATA: [Self; 12] = [
+        Self::GET,
+        Self::PUT,
+        Self::DELETE,
+        Self::INDEX,
+        Self::LIST_KEYS,
+        Self::LIST_BUCKETS,
+        Self::MAP_REDUCE,
+        Self::GET_PREFLIST,
+        Self::GET_BUCKET,
+        Self::SET_BUCKET,
+        Self::GET_BUCKET_TYPE,
+        Self::SET_BUCKET_TYPE,
+    ];
+
     /// A permission of a feature that Riak does not have.
     pub const fn named(name: &'static str) -> Self {
         Self(name)

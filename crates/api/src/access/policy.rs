@@ -1,6 +1,6 @@
 //! What a request does, to what, and who decides whether it may.
 
-use super::{Permission, Session};
+use super::{AdminRole, Permission, Session};
 use std::fmt;
 
 /// What a request does, and to what.
@@ -14,22 +14,32 @@ pub struct Access<'a> {
     /// The bucket as the client has named it; `None` if the request is about a whole type or about
     /// the node.
     pub bucket: Option<&'a [u8]>,
+    /// Whether the request is about the node or its cluster, so that only a permission for
+    /// everything is enough.
+    pub is_about_node: bool,
+    /// For administration, the role that has the permission.
+    pub role: Option<AdminRole>,
 }
 
 impl<'a> Access<'a> {
     /// An access to one bucket.
     pub const fn to_bucket(permission: Permission, bucket_type: Option<&'a [u8]>, bucket: &'a [u8]) -> Self {
-        Self { permission, bucket_type, bucket: Some(bucket) }
+        Self { permission, bucket_type, bucket: Some(bucket), is_about_node: false, role: None }
     }
 
     /// An access to a bucket type.
     pub const fn to_type(permission: Permission, bucket_type: Option<&'a [u8]>) -> Self {
-        Self { permission, bucket_type, bucket: None }
+        Self { permission, bucket_type, bucket: None, is_about_node: false, role: None }
     }
 
-    /// An access to the node or its cluster: administration.
+    /// An access to data of all buckets of the cluster.
     pub const fn to_node(permission: Permission) -> Self {
-        Self { permission, bucket_type: None, bucket: None }
+        Self { permission, bucket_type: None, bucket: None, is_about_node: true, role: None }
+    }
+
+    /// An access to the node or its cluster: administration. Who has the role may, too.
+    pub const fn to_administration(permission: Permission, role: AdminRole) -> Self {
+        Self { role: Some(role), ..Self::to_node(permission) }
     }
 }
 

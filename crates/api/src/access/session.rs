@@ -17,8 +17,17 @@ pub struct Session {
     pub is_encrypted: bool,
     /// What the client has proved.
     pub proof: Proof,
-    /// The name of the user whom the proof is about; `None` if no user was named.
-    pub user: Option<Arc<str>>,
+    /// The user who has logged in; `None` if nobody has.
+    pub user: Option<SessionUser>,
+}
+
+/// A user who has logged in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionUser {
+    /// The name.
+    pub name: Arc<str>,
+    /// Tells the user from an earlier one with the same name.
+    pub id: u64,
 }
 
 /// What a client has proved about itself.
@@ -29,6 +38,8 @@ pub enum Proof {
     Nothing,
     /// It knows the node's admin token.
     AdminToken,
+    /// It comes from an address from which its user is trusted.
+    Address,
     /// It knows the password of its user.
     Password,
     /// It owns the key of a certificate that an authority of the listener has issued.
@@ -43,6 +54,11 @@ impl Session {
     /// encrypted.
     pub fn new(peer: SocketAddr, listener: Arc<str>) -> Self {
         Self { peer, listener, is_encrypted: false, proof: Proof::Nothing, user: None }
+    }
+
+    /// Whether the client has the certificate of a user.
+    pub fn has_certificate_of(&self, user: &str) -> bool {
+        matches!(&self.proof, Proof::Certificate { name } if **name == *user)
     }
 
     /// The same client with a proof.

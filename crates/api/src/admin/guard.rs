@@ -6,14 +6,15 @@
 //!
 //! The token is a proof of the session, as a certificate is. Whether the session may do what the
 //! path needs is decided by the policy of the node, as for every other request. The policy is not
-//! asked about a session that has proved nothing. A node without a policy asks for the token.
+//! asked about a session that has proved nothing. A node without a policy asks for the token. A
+//! user who has logged in needs a role or the permission of the path instead of the token.
 //!
 //! A web page may not use it, even if it knows the token. A browser cannot set [`ADMIN_HEADER`]
 //! across origins without asking first, which is never allowed, and it names the page's origin in
 //! `Origin` or `Referer`.
 
 use super::AdminError;
-use crate::access::{Access, AccessPolicy, Permission, Proof, Session};
+use crate::access::{Access, AccessPolicy, Proof, Session};
 use crate::http::request_lines::{LineName, RequestLines, line};
 
 /// The header that every request must carry, with the value `1`.
@@ -45,7 +46,7 @@ impl std::fmt::Debug for AdminToken {
     }
 }
 
-/// Decides whether a request with these header lines, for a path with this permission, is allowed.
+/// Decides whether a request with these header lines, which does this, is allowed.
 ///
 /// A request that proves nothing is refused, whatever the policy says. So a policy that was written
 /// for data, and allows what it does not know, does not open administration.
@@ -54,10 +55,11 @@ pub(super) fn admit(
     policy: Option<&dyn AccessPolicy>,
     session: &Session,
     lines: &RequestLines,
-    permission: Permission,
+    access: &Access<'_>,
 ) -> Result<(), AdminError> {
     check_origin(lines)?;
-    let knows_token = check_token(token, lines)?;
+    // Who has logged in has said so where the token stands otherwise.
+    let knows_token = session.user.is_none() && check_token(token, lines)?;
     match policy {
         None if knows_token => Ok(()),
         None => Err(AdminError::NoToken),
@@ -67,7 +69,7 @@ pub(super) fn admit(
             if session.proof == Proof::Nothing {
                 return Err(AdminError::NoToken);
             }
-            policy.check(session, &Access::to_node(permission)).map_err(AdminError::NotPermitted)
+            policy.check(session, access).map_err(AdminError::NotPermitted)
         }
     }
 }
@@ -96,9 +98,9 @@ fn check_token(token: &AdminToken, lines: &RequestLines) -> Result<bool, AdminEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::NotedAccesses;
+    use crate::access::{AdminRole, NotedAccesses, Permission};
 
-    const STOP: Permission = Permission::named("ombak_admin.stop");
+    const STOP: Access<'_> = Access::to_administration(Permission::named("ombak_admin.stop"), AdminRole::Operator);
     const RIGHT: (&str, &str) = ("authorization", "Bearer secret");
 
     fn verdict(extra: &[(&str, &str)]) -> Result<(), &'static str> {
@@ -122,7 +124,7 @@ mod tests {
         lines: &[(&str, &str)],
     ) -> Result<(), &'static str> {
         let (token, lines) = (AdminToken::new(token), RequestLines::sample(lines));
-        admit(&token, policy, session, &lines, STOP).map_err(|e| e.kind())
+        admit(&token, policy, session, &lines, &STOP).map_err(|e| e.kind())
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod path;
 mod registry;
 mod restored_keys;
 mod scrub;
+mod security;
 mod top;
 mod types;
 mod unreadable_keys;
@@ -40,6 +41,8 @@ pub use guard::{ADMIN_HEADER, AdminToken};
 pub use live_config::{Change, ConfigEntry, LiveConfig};
 pub use node::NodeInfo;
 pub(crate) use node::known_losses;
+#[cfg(test)]
+pub(crate) use security::known_permissions;
 
 use self::path::{AdminCall, AdminPath};
 use crate::access::AccessPolicy;
@@ -47,6 +50,7 @@ use crate::http::Request;
 use crate::http::reply::{self, Reply};
 use crate::http::wire::headers::name;
 use crate::memory::MemoryStatus;
+use crate::security::NodeSecurity;
 use http::StatusCode;
 use ombak_key_queues::KeyQueues;
 use ombak_kv::Kv;
@@ -54,6 +58,12 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// The rows of all paths in the document about security.
+#[cfg(test)]
+pub(crate) fn rows() -> impl Iterator<Item = String> {
+    registry::paths().map(AdminPath::row)
+}
 
 /// The path below which all resources of this module lie.
 pub const PREFIX: &str = "/admin";
@@ -86,6 +96,8 @@ pub struct AdminContext {
     pub cluster: Arc<dyn ClusterAdmin>,
     /// The functions of the node.
     pub functions: Arc<dyn FunctionAdmin>,
+    /// The security of the node.
+    pub security: Option<Arc<NodeSecurity>>,
 }
 
 /// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the memory
@@ -99,8 +111,8 @@ pub(crate) async fn handle(
     let names = segments(request.target.path());
     let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
     let path = registry::find(&request.method, &names);
-    let permission = path.map_or(registry::UNKNOWN_PATH, |path| path.permission);
-    if let Err(refusal) = guard::admit(&ctx.token, policy, request.session(), &request.lines, permission) {
+    let access = path.map_or(registry::UNKNOWN_PATH, AdminPath::access);
+    if let Err(refusal) = guard::admit(&ctx.token, policy, request.session(), &request.lines, &access) {
         let (method, path) = (shortened(request.method.as_str()), shortened(request.target.path()));
         tracing::warn!(peer = %request.session().peer.ip(), method, path, why = refusal.kind(), "administration refused");
         return respond(refusal.status(), &refusal.to_json());

@@ -36,6 +36,8 @@ pub struct NodeInfo {
     pub pid: u32,
     /// The addresses that serve HTTP.
     pub http: Vec<SocketAddr>,
+    /// The addresses that serve HTTPS.
+    pub https: Vec<SocketAddr>,
     /// The addresses that serve Protocol Buffers.
     pub pb: Vec<SocketAddr>,
     /// The absolute path of the data directory.
@@ -58,6 +60,7 @@ fn describe(ctx: &AdminContext, memory: MemoryStatus) -> Value {
         "uptime_secs": node.started.elapsed().as_secs(),
         "data_dir": node.data_dir,
         "http": node.http,
+        "https": node.https,
         "pb": node.pb,
         "backend": node.backend,
         "ring_size": node.ring_size,

@@ -3,7 +3,7 @@
 //! A module lists its [`AdminPath`]s in a constant, which the registry collects.
 
 use super::{AdminContext, AdminError, ClusterCommand};
-use crate::access::Permission;
+use crate::access::{Access, AdminRole, Permission};
 use crate::http::{Part, parts_match};
 use crate::memory::MemoryStatus;
 use bytes::Bytes;
@@ -17,6 +17,8 @@ pub(super) struct AdminPath {
     parts: &'static [Part],
     /// What the policy is asked for.
     pub(super) permission: Permission,
+    /// The role that has the permission.
+    role: AdminRole,
     serve: Serve,
 }
 
@@ -69,22 +71,43 @@ impl<'a> AdminCall<'a> {
 impl AdminPath {
     /// A path that is read.
     pub(super) const fn get(parts: &'static [Part], permission: Permission, answer: Answer) -> Self {
-        Self { verb: Verb::Get, parts, permission, serve: Serve::Answer(answer) }
+        Self { verb: Verb::Get, parts, permission, role: AdminRole::Observer, serve: Serve::Answer(answer) }
     }
 
     /// A path that changes something.
     pub(super) const fn post(parts: &'static [Part], permission: Permission, answer: Answer) -> Self {
-        Self { verb: Verb::Post, parts, permission, serve: Serve::Answer(answer) }
+        Self { verb: Verb::Post, parts, permission, role: AdminRole::Operator, serve: Serve::Answer(answer) }
     }
 
     /// A path that shows something of the cluster.
     pub(super) const fn show_cluster(parts: &'static [Part], permission: Permission, read: ReadCommand) -> Self {
-        Self { verb: Verb::Get, parts, permission, serve: Serve::Cluster(read) }
+        Self { verb: Verb::Get, parts, permission, role: AdminRole::Observer, serve: Serve::Cluster(read) }
     }
 
     /// A path that changes the cluster.
     pub(super) const fn change_cluster(parts: &'static [Part], permission: Permission, read: ReadCommand) -> Self {
-        Self { verb: Verb::Post, parts, permission, serve: Serve::Cluster(read) }
+        Self { verb: Verb::Post, parts, permission, role: AdminRole::Operator, serve: Serve::Cluster(read) }
+    }
+
+    /// The same path, for those who administer security alone.
+    pub(super) const fn of_security(self) -> Self {
+        Self { role: AdminRole::Security, ..self }
+    }
+
+    /// What a request for it does.
+    pub(super) const fn access(&self) -> Access<'static> {
+        Access::to_administration(self.permission, self.role)
+    }
+
+    /// The row of the document about security for this path.
+    #[cfg(test)]
+    pub(crate) fn row(&self) -> String {
+        let verb = match self.verb {
+            Verb::Get => "GET",
+            Verb::Post => "POST",
+        };
+        let role = self.role.permission().name();
+        format!("| {verb} `{}` | `{}` | `{role}` |", crate::http::shown(self.parts), self.permission.name())
     }
 
     /// Whether it is for requests with this method and with these parts behind `/admin/v1`.

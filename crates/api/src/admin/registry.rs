@@ -6,10 +6,10 @@
 
 use super::path::AdminPath;
 use super::{
-    backup, cluster, fold, functions, index_repair, key_jobs, live_config, node, restored_keys, scrub, top, types,
-    unreadable_keys,
+    backup, cluster, fold, functions, index_repair, key_jobs, live_config, node, restored_keys, scrub, security, top,
+    types, unreadable_keys,
 };
-use crate::access::Permission;
+use crate::access::{Access, AdminRole};
 use http::Method;
 
 /// The paths of every module.
@@ -27,10 +27,22 @@ const MODULES: &[&[AdminPath]] = &[
     index_repair::PATHS,
     types::PATHS,
     functions::PATHS,
+    security::PATHS,
 ];
 
-/// The permission to learn that there is no such path.
-pub(super) const UNKNOWN_PATH: Permission = node::SHOW;
+/// What somebody does who learns that there is no such path.
+pub(super) const UNKNOWN_PATH: Access<'static> = Access::to_administration(node::SHOW, AdminRole::Observer);
+
+/// The permissions of all paths.
+pub(super) fn permissions() -> impl Iterator<Item = &'static str> {
+    MODULES.iter().copied().flatten().map(|path| path.permission.name())
+}
+
+/// All paths.
+#[cfg(test)]
+pub(crate) fn paths() -> impl Iterator<Item = &'static AdminPath> {
+    MODULES.iter().copied().flatten()
+}
 
 /// The path that serves requests with this method for these parts, `/admin/v1` included.
 pub(super) fn find(method: &Method, names: &[&[u8]]) -> Option<&'static AdminPath> {
@@ -78,6 +90,7 @@ mod tests {
         (Method::POST, "functions/f/delete", "ombak_admin.change_functions"),
         (Method::POST, "functions/f/test", "ombak_admin.test_functions"),
         (Method::POST, "functions/f/nonesuch", "ombak_admin.functions"),
+        (Method::POST, "security/add-user", "ombak_admin.change_security"),
         (Method::GET, "cluster/status", "ombak_admin.cluster"),
         (Method::GET, "cluster/handoff", "ombak_admin.cluster"),
         (Method::POST, "cluster/handoff", "ombak_admin.change_cluster"),

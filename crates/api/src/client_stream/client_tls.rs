@@ -1,42 +1,61 @@
 //! How a plain stream becomes one with TLS.
 
+use super::handshakes::Handshakes;
 use super::stream::ClientStream;
 use super::tls_stream::TlsStream;
 use crate::access::{Proof, Session};
 use crate::stop::Stop;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
+use rustls::server::Acceptor;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
 
 /// Reads the name of a client in its certificate, which has been verified; `None` if it has none
 /// that counts.
 pub type CertificateName = fn(&CertificateDer<'_>) -> Option<String>;
 
+/// Puts an error of a handshake into words for the log.
+pub type HandshakeFault = fn(io::Error) -> io::Error;
+
 /// How a plain stream becomes one with TLS.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ClientTls {
-    config: Arc<ServerConfig>,
-    handshake_timeout: Duration,
+    current: Arc<dyn Fn() -> Arc<ServerConfig> + Send + Sync>,
+    handshakes: Handshakes,
     name_of: Option<CertificateName>,
+    fault_of: HandshakeFault,
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls").field("handshakes", &self.handshakes).finish_non_exhaustive()
+    }
 }
 
 impl ClientTls {
-    /// TLS with this configuration. A client has `handshake_timeout` for the whole handshake.
-    pub const fn new(config: Arc<ServerConfig>, handshake_timeout: Duration) -> Self {
-        Self { config, handshake_timeout, name_of: None }
+    /// TLS with the configuration that `current` gives for each handshake when it begins. All
+    /// listeners of a node share `handshakes`.
+    pub fn new(current: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static, handshakes: Handshakes) -> Self {
+        Self { current: Arc::new(current), handshakes, name_of: None, fault_of: |error| error }
     }
 
     /// The same, where the certificate of a client proves the name that `name_of` reads in it. The
-    /// configuration has to ask for certificates and to verify them.
+    /// configuration has to verify the certificates for which it asks.
     #[must_use]
     pub fn with_names(self, name_of: CertificateName) -> Self {
         Self { name_of: Some(name_of), ..self }
+    }
+
+    /// The same with other words for what went wrong in a handshake.
+    #[must_use]
+    pub fn with_faults(self, fault_of: HandshakeFault) -> Self {
+        Self { fault_of, ..self }
     }
 
     /// Runs the handshake on a plain stream. Returns the stream with TLS, and the session with what
@@ -54,7 +73,8 @@ impl ClientTls {
     ) -> io::Result<(ClientStream, Session)> {
         let ClientStream::Plain(socket) = stream else { return Err(io::ErrorKind::AlreadyExists.into()) };
         // The handshake is large. Plain connections, which share the caller's future, need not be.
-        let stream = Box::pin(self.shake_hands(socket, shutdown)).await?;
+        let shaking = Box::pin(self.shake_hands(socket, shutdown));
+        let stream = shaking.await.map_err(|error| self.failed(error, session))?;
         let certificate = self.name_of.and_then(|name_of| name_of(&stream.certificate()?));
         let proof = certificate.map_or(Proof::Nothing, |name| Proof::Certificate { name: name.into() });
         let session = Session { is_encrypted: true, ..session.with_proof(proof) };
@@ -62,13 +82,34 @@ impl ClientTls {
     }
 
     async fn shake_hands(&self, socket: TcpStream, shutdown: &watch::Receiver<bool>) -> io::Result<TlsStream> {
-        let accepting = TlsAcceptor::from(Arc::clone(&self.config)).accept(socket);
+        let shaking = async {
+            // A client that says nothing holds nobody up: the bounds count from its first message.
+            let hello = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+            let _place = self.handshakes.place().await?;
+            let accepting = {
+                let _turn = self.handshakes.turn().await?;
+                // This computes the signature of the node, which is most of what a handshake costs.
+                hello.into_stream((self.current)())
+            };
+            accepting.await.map(TlsStream::new)
+        };
         tokio::select! {
             biased;
-            accepted = timeout(self.handshake_timeout, accepting) => {
-                accepted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?.map(TlsStream::new)
+            shaken = timeout(self.handshakes.time_limit(), shaking) => {
+                shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
             }
             () = Stop::new(shutdown) => Err(io::ErrorKind::Interrupted.into()),
         }
+    }
+
+    /// The error in words. One that TLS itself has found is logged: somebody has to change the
+    /// client or the node.
+    fn failed(&self, error: io::Error, session: &Session) -> io::Error {
+        let error = (self.fault_of)(error);
+        if error.kind() == io::ErrorKind::InvalidData {
+            let (peer, listener) = (session.peer, &*session.listener);
+            tracing::info!(%peer, listener, %error, "a handshake of TLS with a client failed");
+        }
+        error
     }
 }

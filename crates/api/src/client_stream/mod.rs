@@ -13,11 +13,13 @@
 //!   directions of the socket.
 //! * A write with TLS has left the node only after a flush. Until then a bounded part of it waits
 //!   in the stream (`tls_stream::UNSENT_BYTES_MAX`).
-//! * A handshake of TLS ends at its deadline, and when the node stops.
+//! * A handshake of TLS ends at its deadline, and when the node stops. The number of those under
+//!   way is bounded ([`Handshakes`]). Each uses the configuration in force when it begins.
 
 mod client_listener;
 mod client_tls;
 mod halves;
+mod handshakes;
 mod stream;
 #[cfg(test)]
 pub(crate) mod test_tls;
@@ -27,6 +29,7 @@ mod tls_stream;
 
 pub use client_listener::ClientListener;
 pub(crate) use client_listener::Terms;
-pub use client_tls::{CertificateName, ClientTls};
+pub use client_tls::{CertificateName, ClientTls, HandshakeFault};
 pub(crate) use halves::{ReadHalf, WriteHalf};
+pub use handshakes::Handshakes;
 pub(crate) use stream::ClientStream;

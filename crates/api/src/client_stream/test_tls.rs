@@ -1,7 +1,7 @@
 //! TLS for tests: certificates, clients, and a bridge that puts TLS below tests of plain
 //! connections.
 
-use super::{ClientListener, ClientTls};
+use super::{ClientListener, ClientTls, Handshakes};
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -95,7 +95,34 @@ pub(crate) fn client_tls() -> ClientTls {
 
 /// The same with this limit for a handshake.
 pub(crate) fn within(handshake_timeout: Duration) -> ClientTls {
-    ClientTls::new(Arc::clone(&Configs::get().server), handshake_timeout).with_names(name_of)
+    bounded(Handshakes::new(handshake_timeout, 1000, 2))
+}
+
+/// The same with these bounds for handshakes.
+pub(crate) fn bounded(handshakes: Handshakes) -> ClientTls {
+    ClientTls::new(|| Arc::clone(&Configs::get().server), handshakes).with_names(name_of)
+}
+
+/// The same, where the configuration for each handshake comes from a function.
+pub(crate) fn with_current(
+    current: impl Fn() -> Arc<ServerConfig> + Send + Sync + 'static,
+    handshakes: Handshakes,
+) -> ClientTls {
+    ClientTls::new(current, handshakes).with_names(name_of)
+}
+
+/// The configuration of the node in tests.
+pub(crate) fn server_config() -> Arc<ServerConfig> {
+    Arc::clone(&Configs::get().server)
+}
+
+/// The first message of a client.
+pub(crate) fn hello() -> Vec<u8> {
+    let name = ServerName::try_from(SERVER).unwrap();
+    let mut client = rustls::ClientConnection::new(Arc::clone(&Configs::get().client), name).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    hello
 }
 
 /// Runs the handshake of a client that has no certificate.

@@ -1,18 +1,20 @@
 //! Streams with TLS: partial records, ends, clients that do not read, and handshakes.
 
-use super::ClientStream;
 use super::test_tls::{self, CLIENT, InPieces};
 use super::tls_stream::UNSENT_BYTES_MAX;
+use super::{ClientStream, Handshakes};
 use crate::access::{Proof, Session};
 use futures_util::future::poll_immediate;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::unconstrained;
+use tokio::task::{JoinSet, unconstrained};
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
@@ -100,6 +102,98 @@ async fn a_handshake_ends_at_its_deadline_and_with_the_node() {
         assert_eq!(ended, Some(expected));
         // The socket is closed.
         assert!(matches!(timeout(PATIENCE, theirs.read(&mut [0; 64])).await.expect("it is told"), Ok(0) | Err(_)));
+    }
+}
+
+/// A client that has said hello holds the only place until its handshake ends. One that has said
+/// nothing holds none.
+#[tokio::test]
+async fn handshakes_wait_for_a_place_and_those_that_say_nothing_take_none() {
+    const LIMIT: Duration = Duration::from_millis(300);
+    for (time_limit, says_hello) in [(PATIENCE, false), (LIMIT, true)] {
+        let tls = test_tls::bounded(Handshakes::new(time_limit, 1, 1));
+        let (_stop, shutdown) = watch::channel(false);
+        let (ours, mut theirs) = sockets().await;
+        if says_hello {
+            theirs.write_all(&test_tls::hello()).await.unwrap();
+        }
+        let session = session();
+        let first = tls.secure(ClientStream::Plain(ours), &session, &shutdown);
+        let second = async {
+            if says_hello {
+                // The answer of the node: the first client has its place.
+                theirs.read_exact(&mut [0]).await.unwrap();
+            }
+            let (ours, theirs) = sockets().await;
+            let secured = tls.secure(ClientStream::Plain(ours), &session, &shutdown);
+            let began = Instant::now();
+            let (secured, client) = tokio::join!(secured, test_tls::connect(theirs));
+            (secured.is_ok() && client.is_ok(), began.elapsed())
+        };
+        if says_hello {
+            let (first, (second_is_secure, waited)) = tokio::join!(first, second);
+            assert_eq!(first.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
+            // It waits until the first one has failed, or its own time ends.
+            assert!(second_is_secure || waited >= LIMIT, "{waited:?}");
+            assert!(waited >= LIMIT / 2, "{waited:?}: the place was not held");
+        } else {
+            tokio::select! {
+                _ = first => panic!("it has said nothing"),
+                (second_is_secure, _) = second => assert!(second_is_secure),
+            }
+        }
+    }
+}
+
+/// The function that gives the configuration is called in the turn of a handshake.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn as_many_handshakes_compute_at_a_time_as_may() {
+    const AT_ONCE_MAX: usize = 2;
+    let (computing, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (entered, highest) = (Arc::clone(&computing), Arc::clone(&most));
+    let current = move || {
+        highest.fetch_max(entered.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        entered.fetch_sub(1, Ordering::SeqCst);
+        test_tls::server_config()
+    };
+    let tls = test_tls::with_current(current, Handshakes::new(PATIENCE, 1000, AT_ONCE_MAX));
+    let (stop, shutdown) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    for _ in 0..12 {
+        let (tls, shutdown) = (tls.clone(), shutdown.clone());
+        connections.spawn(async move {
+            let ((ours, theirs), session) = (sockets().await, session());
+            let secured = tls.secure(ClientStream::Plain(ours), &session, &shutdown);
+            let (secured, client) = tokio::join!(secured, test_tls::connect(theirs));
+            secured.is_ok() && client.is_ok()
+        });
+    }
+    assert!(connections.join_all().await.into_iter().all(|is_secure| is_secure));
+    assert_eq!((most.load(Ordering::SeqCst), computing.load(Ordering::SeqCst)), (AT_ONCE_MAX, 0));
+    drop(stop);
+}
+
+#[tokio::test]
+async fn each_handshake_asks_for_the_configuration_in_force() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counting = Arc::clone(&asked);
+    let current = move || {
+        counting.fetch_add(1, Ordering::Relaxed);
+        test_tls::server_config()
+    };
+    let tls = test_tls::with_current(current, Handshakes::new(PATIENCE, 1000, 2));
+    let (_stop, shutdown) = watch::channel(false);
+    for number in 1..=3 {
+        let (ours, theirs) = sockets().await;
+        let session = session();
+        let secured = tls.secure(ClientStream::Plain(ours), &session, &shutdown);
+        let (secured, client) = tokio::join!(secured, test_tls::connect(theirs));
+        assert!(secured.is_ok() && client.is_ok());
+        assert_eq!(asked.load(Ordering::Relaxed), number);
     }
 }
 

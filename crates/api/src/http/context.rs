@@ -4,10 +4,12 @@ use super::pages::PageRules;
 use super::resources::stats::StatsCache;
 use crate::access::AccessPolicy;
 use crate::admin::AdminContext;
+use crate::security::NodeSecurity;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_jobs::Jobs;
 use ombak_key_queues::{KeyQueues, KeyQueuesConfig};
 use ombak_kv::Kv;
+use ombak_security::AddressRange;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +86,10 @@ pub struct HttpContext {
     /// The state for requests below `/admin`. Without it there are no such resources.
     pub admin: Option<AdminContext>,
     pub(super) pages: PageRules,
+    /// The security of the node. Without it, no client has to prove who it is.
+    pub(super) security: Option<Arc<NodeSecurity>>,
+    /// Who may read statistics without being a user.
+    pub(super) monitoring: Vec<AddressRange>,
     /// Decides which requests are allowed. Without a policy, all are.
     pub(super) policy: Option<Arc<dyn AccessPolicy>>,
     /// The threads that serve connections.
@@ -116,6 +122,8 @@ impl HttpContext {
             stats_source,
             admin,
             pages,
+            security: None,
+            monitoring: Vec::new(),
             policy: None,
             threads,
             memory,
@@ -145,6 +153,18 @@ impl HttpContext {
     #[must_use]
     pub fn with_policy(self, policy: Arc<dyn AccessPolicy>) -> Self {
         Self { policy: Some(policy), ..self }
+    }
+
+    /// The same state with security, which decides which requests are allowed. From the addresses
+    /// of `monitoring` statistics are read without a user.
+    #[must_use]
+    pub fn with_security(self, security: Arc<NodeSecurity>, monitoring: Vec<AddressRange>) -> Self {
+        Self { security: Some(Arc::clone(&security)), monitoring, ..self.with_policy(security) }
+    }
+
+    /// Whether clients have to prove who they are.
+    pub(super) fn is_secured(&self) -> bool {
+        self.security.as_ref().is_some_and(|security| security.is_on())
     }
 
     /// The same state with these rules for web pages.

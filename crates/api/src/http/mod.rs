@@ -28,6 +28,7 @@ mod decision_graph;
 mod error_status;
 mod gzip;
 mod links;
+mod login;
 mod metadata;
 mod multipart;
 mod names;
@@ -49,7 +50,15 @@ pub(crate) mod wire;
 
 pub use context::{HttpContext, HttpLimits, StatsSource};
 pub use pages::{PageRules, parse_origin};
+#[cfg(test)]
+pub(crate) use path::shown;
 pub(crate) use path::{Part, parts_match};
 pub(crate) use request::Request;
 pub use server::serve;
 pub(crate) use wire::request_lines;
+
+/// All paths, as documents write them.
+#[cfg(test)]
+pub(crate) fn paths() -> impl Iterator<Item = String> {
+    registry::paths().map(path::Path::shown)
+}

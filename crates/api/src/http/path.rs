@@ -67,6 +67,17 @@ pub fn parts_match(parts: &[Part], names: &[&[u8]]) -> bool {
         })
 }
 
+/// A path with these parts, as documents write it.
+#[cfg(test)]
+pub fn shown(parts: &[Part]) -> String {
+    let part = |part: &Part| match part {
+        Part::Word(word) => String::from_utf8_lossy(word).into_owned(),
+        Part::Name => "*".to_owned(),
+        Part::Rest => "**".to_owned(),
+    };
+    format!("/{}", parts.iter().map(part).collect::<Vec<_>>().join("/"))
+}
+
 /// The code that serves a request.
 #[derive(Clone, Copy)]
 pub enum Serve {
@@ -76,6 +87,19 @@ pub enum Serve {
     NewObject,
     /// Any other resource. The future is boxed, so that it does not enlarge every connection.
     Boxed(for<'a> fn(Call<'a>) -> BoxFuture<'a, Reply>),
+}
+
+/// Who may send requests for a path while security is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathGuard {
+    /// A user who has logged in, over TLS.
+    User,
+    /// Anybody.
+    Anybody,
+    /// A user, or a machine that monitors.
+    Monitoring,
+    /// Who knows the admin token, and users. Administration decides.
+    Administration,
 }
 
 /// A path and the code that serves it.
@@ -90,12 +114,14 @@ pub struct Path {
     pub serve: Serve,
     /// Whether the work is abandoned when the client closes its sending side.
     pub ends_with_client: bool,
+    /// Who may send requests for it while security is on.
+    pub guard: PathGuard,
 }
 
 impl Path {
     /// A path below `/riak`, `/buckets` or `/types`.
     pub const fn new(resource: &'static str, generation: Generation, parts: &'static [Part], serve: Serve) -> Self {
-        Self { resource, generation, parts, condition: None, serve, ends_with_client: false }
+        Self { resource, generation, parts, condition: None, serve, ends_with_client: false, guard: PathGuard::User }
     }
 
     /// A path without bucket and key.
@@ -116,6 +142,22 @@ impl Path {
     /// sending side.
     pub const fn ends_with_client(self) -> Self {
         Self { ends_with_client: true, ..self }
+    }
+
+    /// The path, as documents write it.
+    #[cfg(test)]
+    pub fn shown(&self) -> String {
+        shown(self.parts)
+    }
+
+    /// The same path for others than users.
+    pub const fn guarded(self, guard: PathGuard) -> Self {
+        Self { guard, ..self }
+    }
+
+    /// Whether a path with these names has the parts of this one.
+    pub fn has_parts(&self, names: &[&[u8]]) -> bool {
+        parts_match(self.parts, names)
     }
 
     /// Whether a request with these names in its path is for this path.

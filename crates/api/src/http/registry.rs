@@ -3,10 +3,11 @@
 //! A resource appears here once, with the list of its paths. The first path that matches serves the
 //! request, so a path with a condition comes before the same path without one.
 
-use super::path::Path;
+use super::path::{Path, PathGuard};
 use super::request::Request;
 use super::resources::*;
 use super::url::Segments;
+use bytes::Bytes;
 
 /// The paths of every resource. Objects come first, because most requests are for objects.
 const RESOURCES: &[&[Path]] = &[
@@ -37,6 +38,20 @@ pub fn find(request: &Request) -> Option<(&'static Path, Segments)> {
     let path = RESOURCES.iter().copied().flatten().find(|path| path.matches(&names, request))?;
     drop(names);
     Some((path, parts))
+}
+
+/// All paths.
+#[cfg(test)]
+pub fn paths() -> impl Iterator<Item = &'static Path> {
+    RESOURCES.iter().copied().flatten()
+}
+
+/// Who may send requests for a path while security is on. A path that nobody serves is for users.
+pub fn guard(path: Bytes) -> PathGuard {
+    let parts = Segments::of(path);
+    let names = parts.names();
+    let path = RESOURCES.iter().copied().flatten().find(|path| path.has_parts(&names));
+    path.map_or(PathGuard::User, |path| path.guard)
 }
 
 #[cfg(test)]

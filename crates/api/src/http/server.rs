@@ -4,6 +4,7 @@
 use super::context::HttpContext;
 use super::wire::connection;
 use crate::client_stream::{ClientListener, ClientStream, Terms};
+use crate::security::PlainSessions;
 use crate::stop::Stop;
 use std::io;
 use std::net::SocketAddr;
@@ -29,6 +30,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 pub async fn serve(listener: ClientListener, ctx: Arc<HttpContext>, mut shutdown: watch::Receiver<bool>) {
     let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
     let stopped = shutdown.clone();
+    let mut plain = PlainSessions::new(ctx.security.as_deref());
     loop {
         let accepted = tokio::select! {
             biased;
@@ -36,12 +38,17 @@ pub async fn serve(listener: ClientListener, ctx: Arc<HttpContext>, mut shutdown
             _ = shutdown.wait_for(|stop| *stop) => break,
             Some(_) = connections.join_next() => continue,
             Some(_) = refusals.join_next() => continue,
+            () = plain.must_end() => {
+                plain.end();
+                continue;
+            }
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, peer)) if connections.len() < ctx.limits.connections_max => match stream.into_std() {
                 Ok(stream) => {
-                    let served = serve_one(stream, peer, listener.terms().clone(), Arc::clone(&ctx), stopped.clone());
+                    let stop = if listener.terms().are_plain() { plain.signal() } else { stopped.clone() };
+                    let served = serve_one(stream, peer, listener.terms().clone(), Arc::clone(&ctx), stop);
                     connections.spawn_on(served, ctx.threads.next());
                 }
                 Err(error) => tracing::debug!(%peer, %error, "a connection was lost before it was served"),
@@ -54,6 +61,7 @@ pub async fn serve(listener: ClientListener, ctx: Arc<HttpContext>, mut shutdown
         }
     }
     drop(listener);
+    plain.end();
     let drained =
         tokio::time::timeout(ctx.limits.drain_timeout, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {

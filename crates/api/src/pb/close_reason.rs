@@ -12,6 +12,10 @@ pub(super) enum CloseReason {
     BeginsTls,
     #[error("bytes without TLS followed the request for TLS")]
     PlainBytesBeforeTls,
+    #[error("its client has sent a login without a user")]
+    EmptyLogin,
+    #[error("its client has failed too often to prove who it is")]
+    LoginsFailed,
     #[error("the node is stopping")]
     Stopping,
     #[error("a frame was begun and not finished in time")]

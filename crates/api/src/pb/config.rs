@@ -3,6 +3,7 @@
 use crate::access::AccessPolicy;
 use crate::client_stream::ClientTls;
 use crate::jobs::JobSwitches;
+use crate::security::NodeSecurity;
 use ombak_proto::frame::FRAME_BYTES_MAX_DEFAULT;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub struct PbConfig {
     /// How a connection becomes one with TLS when its client asks for that. Without it, the request
     /// is refused.
     pub start_tls: Option<ClientTls>,
+    /// The security of the node. Without it, no client has to prove who it is.
+    pub security: Option<Arc<NodeSecurity>>,
     /// Decides which requests are allowed. Without a policy, all are.
     pub policy: Option<Arc<dyn AccessPolicy>>,
 }
@@ -50,6 +53,7 @@ impl Default for PbConfig {
             keepalive: true,
             jobs: JobSwitches::default(),
             start_tls: None,
+            security: None,
             policy: None,
         }
     }

@@ -4,6 +4,7 @@ use super::close_reason::CloseReason;
 use super::context::PbContext;
 use super::failure::Failure;
 use super::handler::{Exchange, Serve, open_operation};
+use super::login;
 use super::operation::Operation;
 use super::pipeline::Pipeline;
 use super::reader::Reader;
@@ -163,7 +164,8 @@ impl Connection<'_> {
                     return Err(error.into());
                 }
             };
-            let operation = match registry::find(&frame).map(|handler| handler.serve) {
+            let admitted = login::admit(self.ctx, self.session, &frame);
+            let operation = match admitted.and_then(|()| registry::find(&frame)).map(|handler| handler.serve) {
                 Ok(Serve::OneKey(parse)) => open_operation(parse, &frame, self.ctx, &self.session.client),
                 Ok(serve) => {
                     pipeline.finish(&mut self.writer).await?;

@@ -3,6 +3,7 @@
 use super::connection;
 use super::context::PbContext;
 use crate::client_stream::{ClientListener, ClientStream, Terms};
+use crate::security::PlainSessions;
 use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
@@ -28,9 +29,14 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 pub async fn serve(listener: ClientListener, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
     let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
     let stopped = shutdown.clone();
+    let mut plain = PlainSessions::new(ctx.config.security.as_deref());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
+            () = plain.must_end() => {
+                plain.end();
+                continue;
+            }
             Some(_) = connections.join_next() => continue,
             Some(_) = refusals.join_next() => continue,
             _ = shutdown.wait_for(|stop| *stop) => break,
@@ -38,7 +44,8 @@ pub async fn serve(listener: ClientListener, ctx: Arc<PbContext>, mut shutdown: 
         match accepted {
             Ok((stream, peer)) if connections.len() < ctx.config.connections_max => match stream.into_std() {
                 Ok(stream) => {
-                    let served = run(stream, peer, listener.terms().clone(), Arc::clone(&ctx), stopped.clone());
+                    let stop = if listener.terms().are_plain() { plain.signal() } else { stopped.clone() };
+                    let served = run(stream, peer, listener.terms().clone(), Arc::clone(&ctx), stop);
                     connections.spawn_on(served, ctx.threads.next());
                 }
                 Err(error) => tracing::debug!(%peer, %error, "a connection was lost before it was served"),
@@ -59,6 +66,7 @@ pub async fn serve(listener: ClientListener, ctx: Arc<PbContext>, mut shutdown: 
         }
     }
     drop(listener);
+    plain.end();
     let drained = timeout(ctx.config.drain_timeout, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::info!(left = connections.len(), "closing Protocol Buffers connections that are still busy");

@@ -33,6 +33,7 @@ mod handler;
 mod index;
 mod listener;
 mod listing;
+mod login;
 mod map_reduce;
 mod message;
 mod object;
@@ -55,3 +56,5 @@ mod tests;
 pub use config::PbConfig;
 pub use context::PbContext;
 pub use listener::serve;
+#[cfg(test)]
+pub(crate) use registry::codes;

@@ -6,8 +6,8 @@
 use super::handler::Handler;
 use super::refusal::Refusal;
 use super::{
-    bucket, counters, cs_bucket, datatypes, folds, index, listing, map_reduce, message, object, server_info, start_tls,
-    unsupported,
+    bucket, counters, cs_bucket, datatypes, folds, index, listing, login, map_reduce, message, object, server_info,
+    start_tls, unsupported,
 };
 use ombak_proto::Frame;
 use ombak_proto::code::{self, Direction, Service};
@@ -17,6 +17,7 @@ const FEATURES: &[&[Handler]] = &[
     object::HANDLERS,
     server_info::HANDLERS,
     start_tls::HANDLERS,
+    login::HANDLERS,
     listing::HANDLERS,
     index::HANDLERS,
     cs_bucket::HANDLERS,
@@ -47,6 +48,12 @@ const fn table(features: &'static [&'static [Handler]]) -> [Option<&'static Hand
         feature += 1;
     }
     table
+}
+
+/// The codes of all messages that have a handler.
+#[cfg(test)]
+pub(crate) fn codes() -> Vec<u8> {
+    (0..=u8::MAX).filter(|code| HANDLERS[usize::from(*code)].is_some()).collect()
 }
 
 /// The handler of a message, or why there is none.

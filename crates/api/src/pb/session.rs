@@ -12,11 +12,13 @@ pub(super) struct PbSession {
     pub(super) client_id: Bytes,
     /// Whether the client has asked for TLS, which begins after the answer to that request.
     pub(super) begins_tls: bool,
+    /// How often the client has failed to prove who it is.
+    pub(super) login_attempts: u32,
 }
 
 impl PbSession {
     pub(super) fn new(client: Session) -> Self {
-        Self { client: Arc::new(client), client_id: Bytes::from_static(&[0; 4]), begins_tls: false }
+        Self { client: Arc::new(client), client_id: Bytes::from_static(&[0; 4]), begins_tls: false, login_attempts: 0 }
     }
 
     /// Goes on with what the client has proved in a handshake of TLS. What was set before is

@@ -12,11 +12,11 @@ use ombak_proto::reply::write_empty;
 pub(super) const HANDLERS: &[Handler] = &[Handler::bare(code::START_TLS, start_tls)];
 
 fn start_tls(exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    if exchange.ctx.config.start_tls.is_none() {
+    let config = &exchange.ctx.config;
+    let is_off = config.security.as_ref().is_some_and(|security| !security.is_on());
+    // Riak says the same when the connection has TLS already (pb/519).
+    if is_off || config.start_tls.is_none() || exchange.session.client.is_encrypted {
         return Err(Refusal::new("Security not enabled; STARTTLS not allowed."));
-    }
-    if exchange.session.client.is_encrypted {
-        return Err(Refusal::new("The connection has TLS already"));
     }
     exchange.session.begins_tls = true;
     write_empty(code::START_TLS, &mut exchange.writer.buffer);

@@ -2,13 +2,14 @@
 
 use crate::admin;
 use crate::http::path::Part::{Rest, Word};
-use crate::http::path::{Call, Path};
+use crate::http::path::{Call, Path, PathGuard};
 use crate::http::reply::{self, Reply};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 
 /// The paths of the administration interface.
-pub const PATHS: &[Path] = &[Path::plain("administration", &[Word(b"admin"), Rest], run)];
+pub const PATHS: &[Path] =
+    &[Path::plain("administration", &[Word(b"admin"), Rest], run).guarded(PathGuard::Administration)];
 
 fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
     Box::pin(async move {

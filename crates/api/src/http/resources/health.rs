@@ -6,7 +6,7 @@ use crate::admin::known_losses;
 use crate::http::context::HttpContext;
 use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::Part::Word;
-use crate::http::path::{Call, Path};
+use crate::http::path::{Call, Path, PathGuard};
 use crate::http::reply::{self, Reply};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
@@ -15,9 +15,9 @@ use serde_json::json;
 
 /// The paths of these resources.
 pub const PATHS: &[Path] = &[
-    Path::plain("live", &[Word(b"health"), Word(b"live")], live),
-    Path::plain("ready", &[Word(b"health"), Word(b"ready")], ready),
-    Path::plain("listeners", &[Word(b"health"), Word(b"listeners")], listeners),
+    Path::plain("live", &[Word(b"health"), Word(b"live")], live).guarded(PathGuard::Anybody),
+    Path::plain("ready", &[Word(b"health"), Word(b"ready")], ready).guarded(PathGuard::Anybody),
+    Path::plain("listeners", &[Word(b"health"), Word(b"listeners")], listeners).guarded(PathGuard::Anybody),
 ];
 
 fn live(call: Call<'_>) -> BoxFuture<'_, Reply> {
@@ -124,7 +124,11 @@ impl Resource for Listeners<'_> {
 
     async fn answer(&mut self, _offer: usize) -> Reply {
         let node = self.ctx.admin.as_ref().map(|admin| &admin.node);
-        let body = json!({"http": node.map(|n| &n.http), "pb": node.map(|n| &n.pb)});
+        let body = json!({
+            "http": node.map(|n| &n.http),
+            "https": node.map(|n| &n.https),
+            "pb": node.map(|n| &n.pb),
+        });
         reply::json(StatusCode::OK, body.to_string())
     }
 }

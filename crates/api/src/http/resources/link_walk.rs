@@ -35,6 +35,9 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What Riak says of a link walk while security is on.
+const NOT_SECURE: &str = "Link walking is deprecated in Riak 2.0 and is not compatible with\n                                             security.";
+
 /// The paths of this resource. A path without steps is an object's, which the registry finds
 /// before.
 pub const PATHS: &[Path] = &[
@@ -229,10 +232,14 @@ impl<'a> Reached<'a> {
 }
 
 impl Resource for LinkWalk<'_> {
-    /// The permission for the first object only. Riak refuses link walks when security is on
-    /// (docs/riak/semantics.md §11).
+    /// The permission for the first object only. While security is on there are no link walks,
+    /// whatever is granted (docs/riak/semantics.md §11).
     fn access(&self) -> Option<Access<'_>> {
-        Some(Access::to_bucket(Permission::GET, Some(&self.bucket.bucket_type), &self.bucket.name))
+        (!self.ctx.is_secured()).then_some(Access::to_bucket(
+            Permission::GET,
+            Some(&self.bucket.bucket_type),
+            &self.bucket.name,
+        ))
     }
 
     fn allow(&self) -> &'static str {
@@ -246,7 +253,10 @@ impl Resource for LinkWalk<'_> {
             return Err(reply::text(StatusCode::FORBIDDEN, text));
         }
         self.steps = parse_steps(&self.raw_steps).ok_or_else(bad_walk)?;
-        Ok(())
+        match self.ctx.is_secured() {
+            true => Err(reply::text(StatusCode::FORBIDDEN, NOT_SECURE)),
+            false => Ok(()),
+        }
     }
 
     fn offers(&self) -> Offers {

@@ -5,7 +5,7 @@ use crate::access::Access;
 use crate::http::context::HttpContext;
 use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::Part::Word;
-use crate::http::path::{Call, Path};
+use crate::http::path::{Call, Path, PathGuard};
 use crate::http::reply::{self, Reply};
 use futures_util::future::BoxFuture;
 use http::StatusCode;
@@ -13,7 +13,7 @@ use ombak_monitoring::{PROMETHEUS_CONTENT_TYPE, prometheus_text};
 use std::sync::Arc;
 
 /// The paths of this resource.
-pub const PATHS: &[Path] = &[Path::plain("metrics", &[Word(b"metrics")], run)];
+pub const PATHS: &[Path] = &[Path::plain("metrics", &[Word(b"metrics")], run).guarded(PathGuard::Monitoring)];
 
 fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
     Box::pin(async move { decide(call.ctx, &mut Metrics::new(call.ctx), call.request).await })

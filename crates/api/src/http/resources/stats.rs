@@ -5,7 +5,7 @@ use crate::access::Access;
 use crate::http::context::{HttpContext, StatsSource};
 use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::Part::Word;
-use crate::http::path::{Call, Path};
+use crate::http::path::{Call, Path, PathGuard};
 use crate::http::reply::{self, Reply};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The paths of this resource.
-pub const PATHS: &[Path] = &[Path::plain("stats", &[Word(b"stats")], run)];
+pub const PATHS: &[Path] = &[Path::plain("stats", &[Word(b"stats")], run).guarded(PathGuard::Monitoring)];
 
 fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
     Box::pin(async move { decide(call.ctx, &mut Stats::new(call.ctx), call.request).await })

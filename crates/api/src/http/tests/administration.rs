@@ -42,12 +42,13 @@ impl FunctionAdmin for Idle {
     }
 }
 
-fn admin_context(kv: ombak_kv::Kv, dir: &TempDir) -> AdminContext {
+pub(super) fn admin_context(kv: ombak_kv::Kv, dir: &TempDir) -> AdminContext {
     let node = NodeInfo {
         name: "riak@127.0.0.1".into(),
         version: "test",
         pid: 1,
         http: Vec::new(),
+        https: Vec::new(),
         pb: Vec::new(),
         data_dir: dir.path().display().to_string(),
         backend: "memory",
@@ -65,6 +66,7 @@ fn admin_context(kv: ombak_kv::Kv, dir: &TempDir) -> AdminContext {
         backup_place: BackupPlace { root: dir.path().to_owned(), node_dirs: Vec::new() },
         cluster: Arc::new(Idle),
         functions: Arc::new(Idle),
+        security: None,
     }
 }
 

@@ -9,6 +9,7 @@ mod index;
 mod limits;
 mod link_walk;
 mod listings;
+mod login;
 mod memory;
 mod node;
 mod noise;

@@ -59,7 +59,7 @@ fn the_limits_hold_over_tls() {
 }
 
 /// The address of one more listener of a server, which has TLS.
-async fn https(server: &Server, handshake_timeout: Duration) -> SocketAddr {
+pub(super) async fn https(server: &Server, handshake_timeout: Duration) -> SocketAddr {
     let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = socket.local_addr().expect("an address");
     let listener = ClientListener::plain(socket, LISTENER).with_tls(within(handshake_timeout));

@@ -17,10 +17,12 @@ use crate::access::Session;
 use crate::bulk::{give_way, in_turns};
 use crate::client_stream::ClientStream;
 use crate::http::context::HttpContext;
+use crate::http::login::{self, LastLogin};
 use crate::http::reply::{Reply, ReplyBody, Stream};
 use crate::http::request::Request;
 use crate::http::service;
 use crate::memory::{ALLOWANCE_BYTES, Account, Lease};
+use crate::security::NodeSecurity;
 use crate::stop::Stop;
 use crate::turn::Turn;
 use bytes::Bytes;
@@ -51,6 +53,7 @@ pub async fn serve(mut stream: ClientStream, client: Session, ctx: Arc<HttpConte
             ctx: &ctx,
             account: &account,
             client: Arc::new(client),
+            last_login: None,
             input: Input::new(read),
             output: Output::new(write, &account, limits.write_timeout, stop.again()),
             head_lease: account.lease(),
@@ -90,6 +93,8 @@ struct Connection<'s> {
     account: &'s Arc<Account>,
     /// Who the client is, for the policy.
     client: Arc<Session>,
+    /// As whom its last request was sent, while security is on.
+    last_login: Option<LastLogin>,
     input: Input<'s>,
     output: Output<'s>,
     /// The lease on the memory of a large head.
@@ -202,6 +207,14 @@ impl Connection<'_> {
     async fn reply_to(&mut self, head: Head) -> Result<Reply, CloseReason> {
         let limits = &self.ctx.limits;
         let framing = head.framing;
+        let client = match &self.ctx.security {
+            Some(security) if security.is_on() => match self.identify(security, &head).await {
+                Ok(client) => client,
+                // The body is not read.
+                Err(refusal) => return Ok(Reply { close_connection: framing != Framing::Empty, ..refusal }),
+            },
+            _ => Arc::clone(&self.client),
+        };
         if head.expects_continue && framing != Framing::Empty && !body::is_too_large(framing, limits) {
             self.output.buffer().extend_from_slice(CONTINUE);
             self.output.flush().await?;
@@ -211,7 +224,7 @@ impl Connection<'_> {
             Err(BodyFailure::Refused(status)) => return Ok(service::refuse_body(status, limits.body_bytes_max)),
             Err(BodyFailure::Ended(end)) => return Err(end),
         };
-        let request = Request::new(head, body, Arc::clone(self.account), Arc::clone(&self.client));
+        let request = Request::new(head, body, Arc::clone(self.account), client);
         let end = ClientEnd::new(&self.input.half, limits.half_closed_timeout);
         let mut running = pin!(service::respond(self.ctx, end, &request));
         if let Some(reply) = poll_immediate(running.as_mut()).await {
@@ -230,6 +243,13 @@ impl Connection<'_> {
                 Ok(running.await)
             }
         }
+    }
+
+    /// Says who has sent a request. The answers before are sent first, because a password may take
+    /// long to check.
+    async fn identify(&mut self, security: &NodeSecurity, head: &Head) -> Result<Arc<Session>, Reply> {
+        // The future is boxed, so that it does not enlarge every connection.
+        Box::pin(login::identify(self.ctx, security, &mut self.last_login, &self.client, head)).await
     }
 
     async fn send(

@@ -24,6 +24,7 @@ pub mod name {
     pub const LINK: Name = Name("Link");
     pub const LOCATION: Name = Name("Location");
     pub const VARY: Name = Name("Vary");
+    pub const WWW_AUTHENTICATE: Name = Name("WWW-Authenticate");
     pub const X_RIAK_DELETED: Name = Name("X-Riak-Deleted");
     pub const X_RIAK_VCLOCK: Name = Name("X-Riak-Vclock");
 }

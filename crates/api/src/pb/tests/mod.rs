@@ -6,6 +6,7 @@ mod expiry;
 mod index;
 mod limits;
 mod listings;
+mod login;
 mod memory;
 mod messages;
 mod objects;

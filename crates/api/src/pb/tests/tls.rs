@@ -101,7 +101,7 @@ async fn a_client_that_asks_for_tls_goes_on_with_it() {
     assert_eq!(session.proof, Proof::Certificate { name: CLIENT.into() });
     // TLS begins once.
     let again = ask(&mut secured, &start_tls()).await;
-    assert_eq!(error_text(&again).as_deref(), Some("The connection has TLS already"));
+    assert_eq!(error_text(&again).as_deref(), Some("Security not enabled; STARTTLS not allowed."));
     assert_eq!(node.connections(), 1);
     drop(secured);
     until("the connection has gone", async || node.connections() == 0).await;

@@ -1,0 +1,114 @@
+//! The resource for the commands of `ombak admin security`: users, groups, sources, grants, and
+//! whether security is on. Their words and rules are those of the crate `security`.
+
+use super::path::{AdminCall, AdminPath};
+use super::{AdminError, registry};
+use crate::access::{AdminRole, Permission};
+use crate::folds;
+use crate::http::Part::{Name, Word};
+use crate::security::NodeSecurity;
+use ombak_kv::Kv;
+use ombak_kv::buckets::{OpenRecord, PropsError, RecordEdit};
+use ombak_security::console::{self, Answer, ConsoleError, Edit, RecordStore, World};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const CHANGE: Permission = Permission::named("ombak_admin.change_security");
+
+/// The paths of these resources.
+pub(super) const PATHS: &[AdminPath] =
+    &[AdminPath::post(&[Word(b"security"), Name], CHANGE, |call| Box::pin(run(call))).of_security()];
+
+/// Permissions that grants of Riak name, and that no request needs here yet.
+const OF_RIAK: [&str; 2] = ["search.query", "search.admin"];
+
+/// The refusal to switch security on where no client could use it.
+const NO_TLS: &str = "no client could log in: this node has no TLS for clients. Set ssl.certfile, ssl.keyfile and \
+                      listener.https.NAME on each node first (docs/security.md)";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    #[serde(default)]
+    arguments: Vec<String>,
+}
+
+/// Runs a command. Hashing a password takes long, and a change waits for other members, so it runs
+/// on a thread that may wait.
+async fn run(call: AdminCall<'_>) -> Result<Value, AdminError> {
+    let command = String::from_utf8_lossy(call.name()).into_owned();
+    let body: Body = serde_json::from_slice(call.body)
+        .map_err(|why| AdminError::BadRequest(format!("the body is not what a command of security takes: {why}")))?;
+    let no_security = || AdminError::NoSuchResource("security: this node was built without it".to_owned());
+    let (kv, security) = (call.ctx.kv.clone(), call.ctx.security.clone().ok_or_else(no_security)?);
+    if command == "enable" && !security.ciphers().is_there() {
+        return Err(AdminError::Refused(NO_TLS.to_owned()));
+    }
+    let ran = tokio::task::spawn_blocking(move || {
+        let store = OfRegistry { kv };
+        console::run(&store, &Outside { security }, &known_permissions(), &command, &body.arguments)
+    });
+    let answer = ran.await.map_err(|panic| AdminError::Failed(panic.to_string()))?;
+    let Answer { text, json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
+    Ok(json!({ "text": text, "result": json }))
+}
+
+/// The names of all permissions that can be granted.
+pub(crate) fn known_permissions() -> Vec<&'static str> {
+    let of_data = Permission::OF_DATA.iter().chain(&folds::PERMISSIONS).map(|permission| permission.name());
+    let of_roles = AdminRole::ALL.iter().map(|role| role.permission().name());
+    let names: BTreeSet<&str> = of_data.chain(of_roles).chain(registry::permissions()).chain(OF_RIAK).collect();
+    names.into_iter().collect()
+}
+
+/// The records in the metadata of the node.
+struct OfRegistry {
+    kv: Kv,
+}
+
+impl RecordStore for OfRegistry {
+    fn records(&self) -> Vec<(String, String)> {
+        let records = self.kv.buckets().records_of(ombak_security::NAMESPACE);
+        let text = |(key, record): (&bytes::Bytes, &OpenRecord)| {
+            Some((String::from_utf8(key.to_vec()).ok()?, record.value.to_string()))
+        };
+        records.iter().filter_map(text).collect()
+    }
+
+    fn change(&self, key: &str, edit: &dyn Fn(Option<&str>) -> Result<Edit, ConsoleError>) -> Result<(), ConsoleError> {
+        // An error of the command ends the change, and comes back as it is.
+        let refused = RefCell::new(None);
+        let changed =
+            self.kv.buckets().change_record(ombak_security::NAMESPACE, key.as_bytes(), |present| {
+                match edit(present.map(|record| &*record.value)) {
+                    Ok(Edit::Keep) => Ok(RecordEdit::Keep),
+                    Ok(Edit::Set(value)) => Ok(RecordEdit::Set(value.into())),
+                    Ok(Edit::Remove) => Ok(RecordEdit::Remove),
+                    Err(why) => {
+                        let text = why.to_string();
+                        *refused.borrow_mut() = Some(why);
+                        Err(PropsError::BadRecord(text))
+                    }
+                }
+            });
+        changed.map_err(|why| refused.take().unwrap_or_else(|| ConsoleError::failed(why.to_string())))
+    }
+}
+
+/// What commands need of the outside.
+struct Outside {
+    security: Arc<NodeSecurity>,
+}
+
+impl World for Outside {
+    fn random_bytes(&self, bytes: &mut [u8]) -> Result<(), ConsoleError> {
+        getrandom::fill(bytes).map_err(|why| ConsoleError::failed(format!("there are no random bytes: {why}")))
+    }
+
+    fn is_known_cipher(&self, name: &str) -> bool {
+        self.security.ciphers().is_known(name)
+    }
+}

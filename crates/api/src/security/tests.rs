@@ -1,0 +1,205 @@
+//! Security for the tests of both interfaces, and the parts that no interface shows.
+
+use super::*;
+use crate::access::{Access, AccessPolicy, AdminRole, Permission, Proof, Session};
+use crate::admin::known_permissions;
+use bytes::Bytes;
+use ombak_security::console::{self, ConsoleError, Edit, RecordStore, World};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Security whose records are in this process alone, with the commands that change them.
+#[derive(Debug)]
+pub(crate) struct SecurityOfTest {
+    pub(crate) security: Arc<NodeSecurity>,
+    records: Mutex<BTreeMap<String, String>>,
+}
+
+impl SecurityOfTest {
+    /// Security that is off, where these commands have been run.
+    pub(crate) fn after(commands: &[&str]) -> Self {
+        let security = Arc::new(NodeSecurity::new([7; 32], Arc::new(NoTls)));
+        let this = Self { security, records: Mutex::default() };
+        commands.iter().for_each(|command| drop(this.run(command)));
+        this
+    }
+
+    /// The value of a record.
+    pub(crate) fn record(&self, key: &str) -> Option<String> {
+        self.records.lock().get(key).cloned()
+    }
+
+    /// Runs a command, and returns what it says.
+    pub(crate) fn run(&self, command: &str) -> String {
+        let mut words = command.split(' ').map(str::to_owned);
+        let command = words.next().unwrap();
+        let arguments: Vec<String> = words.collect();
+        console::run(self, self, &known_permissions(), &command, &arguments)
+            .unwrap_or_else(|why| panic!("{command} {arguments:?}: {why}"))
+            .text
+    }
+}
+
+impl RecordStore for SecurityOfTest {
+    fn records(&self) -> Vec<(String, String)> {
+        self.records.lock().clone().into_iter().collect()
+    }
+
+    fn change(&self, key: &str, edit: &dyn Fn(Option<&str>) -> Result<Edit, ConsoleError>) -> Result<(), ConsoleError> {
+        let mut records = self.records.lock();
+        match edit(records.get(key).map(String::as_str))? {
+            Edit::Keep => return Ok(()),
+            Edit::Set(value) => drop(records.insert(key.to_owned(), value)),
+            Edit::Remove => drop(records.remove(key)),
+        }
+        let now = records.get(key).map(|value| Arc::from(value.as_str()));
+        self.security.record_changed(&Bytes::from(key.to_owned()), now);
+        Ok(())
+    }
+}
+
+impl World for SecurityOfTest {
+    fn random_bytes(&self, bytes: &mut [u8]) -> Result<(), ConsoleError> {
+        getrandom::fill(bytes).map_err(|why| ConsoleError::failed(why.to_string()))
+    }
+
+    fn is_known_cipher(&self, _: &str) -> bool {
+        false
+    }
+}
+
+fn session() -> Session {
+    Session { is_encrypted: true, ..Session::clone(&Session::sample()) }
+}
+
+async fn log_in(test: &SecurityOfTest, user: &str, password: &str) -> Result<Session, LoginRefused> {
+    test.security.log_in(&session(), Credentials { user, password: password.as_bytes() }).await
+}
+
+fn may(test: &SecurityOfTest, session: &Session, permission: Permission) -> Result<(), String> {
+    test.security.check(session, &Access::to_bucket(permission, Some(b"default"), b"b"))
+}
+
+const ALICE: &[&str] = &[
+    "add-user alice password=secret",
+    "add-source alice 127.0.0.1/32 password",
+    "grant riak_kv.get on default b to alice",
+    "enable",
+];
+
+#[tokio::test]
+async fn a_user_does_what_is_granted_until_it_is_revoked() {
+    let test = SecurityOfTest::after(ALICE);
+    let alice = log_in(&test, "alice", "secret").await.unwrap();
+    assert_eq!(alice.proof, Proof::Password);
+    assert_eq!(may(&test, &alice, Permission::GET), Ok(()));
+    let denied = "Permission denied: User 'alice' does not have 'riak_kv.put' on default/b";
+    assert_eq!(may(&test, &alice, Permission::PUT), Err(denied.to_owned()));
+    test.run("grant riak_kv.put on any to alice");
+    assert_eq!(may(&test, &alice, Permission::PUT), Ok(()));
+    test.run("revoke riak_kv.put on any from alice");
+    assert_eq!(may(&test, &alice, Permission::PUT), Err(denied.to_owned()));
+}
+
+#[tokio::test]
+async fn a_session_does_not_outlive_its_user_whoever_gets_the_name() {
+    let test = SecurityOfTest::after(ALICE);
+    let alice = log_in(&test, "alice", "secret").await.unwrap();
+    test.run("del-user alice");
+    assert!(may(&test, &alice, Permission::GET).is_err());
+    ALICE.iter().for_each(|command| drop(test.run(command)));
+    assert!(may(&test, &alice, Permission::GET).is_err(), "another user has the name");
+    let alice = log_in(&test, "alice", "secret").await.unwrap();
+    assert_eq!(may(&test, &alice, Permission::GET), Ok(()));
+}
+
+#[tokio::test]
+async fn a_verified_password_counts_until_the_user_has_another_one() {
+    let test = SecurityOfTest::after(ALICE);
+    assert!(log_in(&test, "alice", "secret").await.is_ok());
+    // A password that is checked anew takes a thread that these take all the time.
+    for _ in 0..1000 {
+        assert!(log_in(&test, "alice", "secret").await.is_ok());
+    }
+    test.run("alter-user alice password=other");
+    assert_eq!(log_in(&test, "alice", "secret").await, Err(LoginRefused::NotProved));
+    assert!(log_in(&test, "alice", "other").await.is_ok());
+    test.run("del-source alice 127.0.0.1/32");
+    assert_eq!(log_in(&test, "alice", "other").await, Err(LoginRefused::NotProved));
+}
+
+#[tokio::test]
+async fn whoever_is_unknown_gets_the_answer_of_a_wrong_password_as_late() {
+    let test = SecurityOfTest::after(ALICE);
+    test.run("add-user nosrc password=secret");
+    test.run("add-user bycert");
+    test.run("add-source bycert 127.0.0.1/32 certificate");
+    let mut times = Vec::new();
+    for user in ["alice", "nobody", "nosrc", "bycert", "ALICE", ""] {
+        let began = Instant::now();
+        assert_eq!(log_in(&test, user, "wrong").await, Err(LoginRefused::NotProved), "{user}");
+        times.push(began.elapsed());
+    }
+    assert!(times.iter().all(|time| *time >= Duration::from_millis(250)), "{times:?}");
+}
+
+#[tokio::test]
+async fn a_certificate_and_an_address_prove_their_users_alone() {
+    let test = SecurityOfTest::after(&["add-user bycert", "add-user tru", "enable"]);
+    test.run("add-source bycert 127.0.0.1/32 certificate");
+    test.run("add-source tru 127.0.0.1/32 trust");
+    let with = |name: &str| session().with_proof(Proof::Certificate { name: name.into() });
+    let by = |user: &'static str| Credentials { user, password: b"any" };
+    assert!(test.security.log_in(&with("bycert"), by("bycert")).await.is_ok());
+    assert_eq!(test.security.log_in(&with("other"), by("bycert")).await, Err(LoginRefused::NotProved));
+    let trusted = test.security.log_in(&session(), by("tru")).await.unwrap();
+    assert_eq!(trusted.proof, Proof::Address);
+    let elsewhere = Session { peer: "10.0.0.1:1".parse().unwrap(), ..session() };
+    assert_eq!(test.security.log_in(&elsewhere, by("tru")).await, Err(LoginRefused::NotProved));
+}
+
+/// A grant for the default type is none for requests that are about no type.
+#[tokio::test]
+async fn what_is_about_the_node_needs_a_grant_on_any() {
+    let test = SecurityOfTest::after(ALICE);
+    let alice = log_in(&test, "alice", "secret").await.unwrap();
+    let fold = Access::to_node(Permission::named("riak_kv.aae_fold"));
+    let stop = Access::to_administration(Permission::named("ombak_admin.stop"), AdminRole::Operator);
+    test.run("grant riak_kv.aae_fold,ombak_admin.operator,ombak_admin.stop on default to alice");
+    let denied = "Permission denied: User 'alice' does not have 'riak_kv.aae_fold' on any";
+    assert_eq!(test.security.check(&alice, &fold), Err(denied.to_owned()));
+    assert!(test.security.check(&alice, &stop).is_err());
+    test.run("grant riak_kv.aae_fold,ombak_admin.operator on any to alice");
+    assert_eq!(test.security.check(&alice, &fold), Ok(()));
+    assert_eq!(test.security.check(&alice, &stop), Ok(()));
+}
+
+#[tokio::test]
+async fn administration_is_for_the_token_and_for_roles() {
+    let stop = Access::to_administration(Permission::named("ombak_admin.stop"), AdminRole::Operator);
+    let show = Access::to_administration(Permission::named("ombak_admin.node"), AdminRole::Observer);
+    let secure = Access::to_administration(Permission::named("ombak_admin.change_security"), AdminRole::Security);
+    let test = SecurityOfTest::after(&[]);
+    let of_token = session().with_proof(Proof::AdminToken);
+    let of_certificate = session().with_proof(Proof::Certificate { name: "x".into() });
+    for access in [&stop, &show, &secure] {
+        assert_eq!(test.security.check(&of_token, access), Ok(()));
+        assert!(test.security.check(&of_certificate, access).is_err(), "security is off");
+    }
+    ALICE.iter().for_each(|command| drop(test.run(command)));
+    let alice = log_in(&test, "alice", "secret").await.unwrap();
+    let all = |session: &Session| [&stop, &show, &secure].map(|access| test.security.check(session, access).is_ok());
+    assert_eq!(all(&alice), [false; 3]);
+    test.run("grant ombak_admin.observer on any to alice");
+    assert_eq!(all(&alice), [false, true, false]);
+    test.run("grant ombak_admin.operator on any to alice");
+    assert_eq!(all(&alice), [true, true, false]);
+    test.run("revoke ombak_admin.observer,ombak_admin.operator on any from alice");
+    test.run("grant ombak_admin.security on any to alice");
+    assert_eq!(all(&alice), [false, false, true]);
+    test.run("grant ombak_admin.stop on any to alice");
+    assert_eq!(all(&alice), [true, false, true]);
+    assert_eq!(all(&of_token), [true; 3]);
+}
