@@ -42,13 +42,14 @@ pub struct Feature {
 
 impl Feature {
     /// All features. The first one that a node lacks is named when the node may not join.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::RING_CHANGES,
         Self::LOCATIONS,
         Self::DATA_TYPES,
         Self::FUNCTIONS,
         Self::TIMELESS_TOMBSTONES,
         Self::OPEN_RECORDS,
+        Self::SECURITY,
     ];
 
     /// Its name in handshakes.

@@ -25,6 +25,14 @@ impl Feature {
         is_used_in: |metadata| metadata.has_had_records(FUNCTIONS),
     };
 
+    /// Users, groups, sources and grants. A member that does not know them would let everybody in.
+    pub const SECURITY: Self = Self {
+        capability: "security.1",
+        text: "security",
+        namespace: Some(ombak_security::NAMESPACE),
+        is_used_in: |metadata| metadata.has_had_records(ombak_security::NAMESPACE),
+    };
+
     /// The metadata has records of any namespace.
     pub const OPEN_RECORDS: Self = Self {
         capability: "records.1",
