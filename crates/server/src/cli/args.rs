@@ -9,6 +9,7 @@ use super::key_jobs::BucketCommand;
 use super::repair_2i::Repair2iArgs;
 use super::riak_args::RiakCommand;
 use super::scrub::ScrubCommand;
+use super::security::SecurityArgs;
 use super::top::TopArgs;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -255,6 +256,8 @@ pub enum AdminCommand {
     /// Drop a bucket.
     #[command(subcommand)]
     Bucket(BucketCommand),
+    /// Users, groups, sources and grants, and whether security is on.
+    Security(SecurityArgs),
     /// Compare the index entries of this node with its objects, and mend what differs.
     #[command(name = "repair-2i", alias = "repair_2i")]
     Repair2i(Repair2iArgs),

@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::{key_list, local_config};
 use crate::config::{self, Effective, KeySpec, Meaning, Problem, Settings, Value};
-use crate::node::{check_peer_files, config_entries};
+use crate::node::{check_files, config_entries};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -24,8 +24,8 @@ fn check(common: &Common, out: Output) -> Result<(), Failure> {
     let loaded = local_config::load(common).and_then(|e| Settings::new(&e).map(|settings| (e, settings)));
     let (errors, warnings) = match &loaded {
         Ok((effective, settings)) => {
-            let warnings = [lines(&effective.warnings), settings.backend.warnings(effective)].concat();
-            (check_peer_files(settings), warnings)
+            let (errors, of_files) = check_files(settings);
+            (errors, [lines(&effective.warnings), settings.backend.warnings(effective), of_files].concat())
         }
         Err(problems) => (lines(problems), lines(&[])),
     };

@@ -57,7 +57,11 @@ mod tests {
 
     #[test]
     fn a_prefix_finds_all_keys_that_begin_with_it() {
-        assert_eq!(names("ssl."), ["ssl.certfile", "ssl.keyfile", "ssl.cacertfile"]);
+        assert_eq!(names("ssl.cert"), ["ssl.certfile"]);
+        assert_eq!(
+            names("tls_protocols.tlsv1."),
+            ["tls_protocols.tlsv1.1", "tls_protocols.tlsv1.2", "tls_protocols.tlsv1.3"]
+        );
         assert_eq!(names("listener.http.int"), ["listener.http.internal"]);
         assert!(names("cluster.").len() > 10 && names("nonsense").is_empty());
         assert_eq!(names("").len(), config::all_keys().count());

@@ -49,6 +49,7 @@ mod riak_args;
 mod riak_names;
 mod riak_stubs;
 mod scrub;
+mod security;
 mod services;
 mod stat;
 mod target;
@@ -166,6 +167,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Admin(AdminCommand::TransferLimit { limit, rate }) => {
             wait_for(cluster::transfer_limit(&limit, rate.as_deref(), &common, out))
         }
+        Command::Admin(AdminCommand::Security(args)) => wait_for(security::run(args, &common, out)),
         Command::Admin(AdminCommand::Scrub(command)) => wait_for(scrub::run(command, &common, out)),
         Command::Admin(AdminCommand::AaeStatus) => wait_for(exchanges::status(&common, out)),
         Command::Admin(AdminCommand::Tictacaae(command)) => wait_for(exchanges::tictacaae(&command, &common, out)),

@@ -96,8 +96,12 @@ fn status_text(node: &Value) -> String {
         (false, Value::Bool(true)) => "up and ready",
         (false, _) => "up, not ready",
     };
+    let https = match list("https") {
+        none if none.is_empty() => none,
+        some => format!("\nHTTPS: {some}"),
+    };
     let mut out = format!(
-        "'{}' is {ready} (ombak {}, pid {}, up {} s)\nHTTP: {}\nProtocol Buffers: {}\ndata: {}\nbackend: {}, {} partitions",
+        "'{}' is {ready} (ombak {}, pid {}, up {} s)\nHTTP: {}{https}\nProtocol Buffers: {}\ndata: {}\nbackend: {}, {} partitions",
         text("name"),
         text("version"),
         text("pid"),

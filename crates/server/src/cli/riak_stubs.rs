@@ -61,7 +61,6 @@ const STUBS: &[Stub] = &[
     stub("tictacaae", "aaefoldworkers", NO_FOLDS),
     stub("tictacaae", "fold", NO_FOLDS),
     stub("admin", "ensemble-status", "buckets with strong consistency do not exist yet"),
-    stub("admin", "security", "users, groups and permissions do not exist yet"),
     stub("admin", "cluster-info", "'ombak admin debug' collects what support needs; with --also, of other nodes, too"),
     stub("admin", "describe", "'ombak config describe KEY' explains a setting"),
     stub("admin", "erl-reload", NO_ERLANG_CODE),

@@ -20,6 +20,7 @@
 mod backend;
 #[cfg(test)]
 mod backend_keys_tests;
+mod client_tls;
 mod effective;
 mod file;
 mod functions;
@@ -38,6 +39,7 @@ mod vain;
 mod value;
 
 pub use backend::{BackendSettings, DiskSettings, MultiSettings};
+pub use client_tls::CLIENT_FILE_KEYS;
 pub use effective::{Effective, Origin, Overrides, Setting, unknown_key};
 pub use functions::FunctionSettings;
 pub use host_port::HostPort;

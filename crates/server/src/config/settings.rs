@@ -1,6 +1,7 @@
 //! The typed settings that a node is built from.
 
 use super::backend::BackendSettings;
+use super::client_tls::{ClientTlsConfig, client_tls};
 use super::effective::Effective;
 use super::functions::FunctionSettings;
 use super::host_port::HostPort;
@@ -10,6 +11,7 @@ use super::reader::{Reader, mismatch};
 use super::request_memory::request_memory_bytes;
 use super::vain;
 use super::value::Value;
+use ombak_api::security::AddressRange;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_cluster::{Detection, Speaks};
 use ombak_key_queues::KeyQueuesConfig;
@@ -59,7 +61,10 @@ pub struct Settings {
     pub backup_dir: PathBuf,
     pub ring_size: u32,
     pub http: Vec<Listen>,
+    pub https: Vec<Listen>,
     pub pb: Vec<Listen>,
+    /// `None` if clients cannot use TLS.
+    pub client_tls: Option<ClientTlsConfig>,
     pub peer: Option<PeerListen>,
     pub peer_advertised: Option<HostPort>,
     /// Where the nodes listen that this one asks before it serves, if it is new.
@@ -86,6 +91,8 @@ pub struct Settings {
     pub http_header_timeout: Duration,
     pub http_allowed_origins: Vec<String>,
     pub http_allowed_hosts: Vec<String>,
+    /// From where statistics are read without a user while security is on.
+    pub monitoring_addresses: Vec<AddressRange>,
     pub pb_nagle: bool,
     pub pb_keepalive: bool,
     pub request_timeout: Duration,
@@ -124,7 +131,9 @@ impl Settings {
             backup_dir: from.text("platform_backup_dir")?.into(),
             ring_size: from.count("ring_size")?,
             http: from.listeners("listener.http.$name")?,
+            https: from.listeners("listener.https.$name")?,
             pb: from.listeners("listener.protobuf.$name")?,
+            client_tls: client_tls(from)?,
             peer: peer_listener(from)?,
             peer_advertised: match from.optional("cluster.advertised_address") {
                 Some(Value::Host(address)) => Some(address.clone()),
@@ -168,6 +177,7 @@ impl Settings {
             http_header_timeout: from.duration("http.header_timeout")?,
             http_allowed_origins: from.words("http.allowed_origins")?,
             http_allowed_hosts: from.words("http.allowed_hosts")?,
+            monitoring_addresses: monitoring_addresses(from)?,
             request_timeout: from.duration("request_timeout")?,
             shutdown_timeout: from.duration("shutdown_timeout")?,
             requests_max: from.count("max_concurrent_requests")?,
@@ -209,9 +219,14 @@ impl Settings {
         })
     }
 
+    /// The listeners for clients.
+    pub fn for_clients(&self) -> impl Iterator<Item = &Listen> {
+        self.http.iter().chain(&self.https).chain(&self.pb)
+    }
+
     fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let for_clients = self.http.iter().chain(&self.pb).map(|on| (&on.key, on.address));
+        let for_clients = self.for_clients().map(|on| (&on.key, on.address));
         let peer = self.peer.as_ref().and_then(|peer| Some((&peer.key, peer.on.address()?)));
         let listeners: Vec<(&String, SocketAddr)> = for_clients.chain(peer).collect();
         for (i, (key, address)) in listeners.iter().enumerate() {
@@ -373,6 +388,11 @@ pub fn log_level(name: &str) -> LevelFilter {
         "none" => LevelFilter::OFF,
         _ => LevelFilter::ERROR,
     }
+}
+
+fn monitoring_addresses(from: &Reader<'_>) -> Result<Vec<AddressRange>, Problem> {
+    // The values have been checked when the configuration was read.
+    Ok(from.words("monitoring.allowed_addresses")?.iter().filter_map(|range| range.parse().ok()).collect())
 }
 
 #[cfg(test)]

@@ -49,19 +49,7 @@ enum Topic {
 
 /// The topics of keys, by the beginnings of their names.
 const TOPICS: &[(Topic, &[&str])] = &[
-    (
-        Topic::Security,
-        &[
-            "listener.https.",
-            "ssl.",
-            "tls_protocols.",
-            "honor_cipher_order",
-            "check_crl",
-            "secure_referer_check",
-            "permit_insecure_http_ops",
-            "handoff.ssl.",
-        ],
-    ),
+    (Topic::Security, &["secure_referer_check", "permit_insecure_http_ops", "handoff.ssl."]),
     (Topic::StrongConsistency, &["strong_consistency"]),
     (Topic::Replication, &["replrtq_", "repl_", "ttaaefs_", "mdc."]),
     (Topic::Hooks, &["buckets.default.precommit", "buckets.default.postcommit"]),
@@ -125,12 +113,6 @@ pub(super) fn refusals(effective: &Effective) -> Vec<Problem> {
         }
     };
     if effective.get(ACCEPTS_NO_SECURITY) != Some(&Value::Flag(true)) {
-        refuse(
-            of(&["listener.https.", "ssl."]),
-            "security, which this version does not have yet: there is no TLS for clients, and there are no users and \
-             permissions, so whoever reaches listener.http or listener.protobuf reads, writes and deletes everything. \
-             Let only trusted machines reach the node, and accept it with accept_missing.security = on",
-        );
         let is_in_the_open = effective.instances("listener.peer.$name").next().is_some()
             && effective.get("cluster.ssl.certfile").is_none();
         let keys = of(&["handoff.ssl."]).into_iter().filter(|_| is_in_the_open).collect();
@@ -196,12 +178,11 @@ mod tests {
     fn each_reason_is_one_warning_and_the_most_dangerous_comes_first() {
         let text = "erlang.async_threads = 12\nsearch = on\nsearch.solr.port = 9000\nerlang.max_ports = 65536\n\
                     leveldb.threads = 7\nttaaefs_scope = all\nttaaefs_peerip = 10.0.0.1\nstrong_consistency = on\n\
-                    ssl.certfile = cert.pem\nlistener.https.internal = 127.0.0.1:8443\naccept_missing.security = on\n\
+                    handoff.ssl.certfile = cert.pem\nhandoff.ssl.keyfile = key.pem\naccept_missing.security = on\n\
                     buckets.default.postcommit = a:b\n";
         let found = warnings(text);
         let expected = [
-            "riak.conf:9: ssl.certfile and listener.https.internal have no effect: this version does not have HTTPS and \
-             security yet",
+            "riak.conf:9: handoff.ssl.certfile and handoff.ssl.keyfile have no effect: ",
             "riak.conf:8: strong_consistency has no effect: this version does not have strong consistency yet",
             "riak.conf:6: ttaaefs_scope and ttaaefs_peerip have no effect: this version does not have replication \
              between clusters yet",
@@ -234,21 +215,6 @@ mod tests {
         let found = warnings(&text);
         assert_eq!(found.len(), 1);
         assert!(found[0].contains("erlang.x0, erlang.x1,") && found[0].contains(" and 4 more keys have"), "{found:?}");
-    }
-
-    #[test]
-    fn security_that_is_missing_has_to_be_accepted() {
-        for asks in ["ssl.certfile = cert.pem", "listener.https.a = 127.0.0.1:8443"] {
-            let refused = refusals(asks);
-            assert_eq!(refused.len(), 1, "{refused:?}");
-            for part in ["riak.conf:1: ", "asks for security", "reads, writes and deletes everything"] {
-                assert!(refused[0].contains(part), "{refused:?}");
-            }
-            assert!(refused[0].ends_with("accept_missing.security = on"), "{refused:?}");
-            assert!(refusals(&format!("{asks}\naccept_missing.security = on")).is_empty());
-            assert_eq!(refusals(&format!("{asks}\naccept_missing.security = off")).len(), 1);
-        }
-        assert!(refusals("check_crl = off\ntls_protocols.tlsv1.3 = off").is_empty(), "no protection is expected");
     }
 
     #[test]

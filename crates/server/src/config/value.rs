@@ -2,6 +2,7 @@
 
 use super::host_port::HostPort;
 use ombak_api::http::parse_origin;
+use ombak_api::security::AddressRange;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub enum Kind {
     BackendPrefixes,
     /// Origins of web pages, each `SCHEME://HOST[:PORT]`, separated by whitespace.
     Origins,
+    /// Ranges of addresses, each `ADDRESS/BITS`, separated by whitespace.
+    AddressRanges,
     /// Host names or addresses without a port, separated by whitespace.
     HostNames,
     /// `HOST:PORT` of other nodes, several separated by whitespace.
@@ -117,6 +120,8 @@ impl Kind {
             Self::BackendPrefixes => backend_prefixes(text).map(|_| Value::Text(text.to_owned())),
             Self::Origins => words(text, |word| parse_origin(word).is_some())
                 .map_err(|word| format!("'{word}' is not an origin: it must be SCHEME://HOST or SCHEME://HOST:PORT")),
+            Self::AddressRanges => words(text, |word| word.parse::<AddressRange>().is_ok())
+                .map_err(|word| format!("'{word}' is no range of addresses: it must be ADDRESS/BITS")),
             Self::Hosts => {
                 let wrong = text.split_whitespace().find_map(|word| Some((word, HostPort::parse(word).err()?)));
                 wrong.map_or_else(|| Ok(Value::Text(text.to_owned())), |(word, why)| Err(format!("'{word}': {why}")))
@@ -147,6 +152,7 @@ impl Kind {
             Self::DeleteMode => "keep, immediate or a time (a bare number is milliseconds)".into(),
             Self::Hooks => "module:function, several separated by blanks".into(),
             Self::BackendPrefixes => "PREFIX=NAME, several separated by blanks".into(),
+            Self::AddressRanges => "ADDRESS/BITS, such as 10.0.0.0/8, several separated by blanks".into(),
             Self::Origins => "SCHEME://HOST[:PORT], several separated by blanks".into(),
             Self::Hosts => "HOST:PORT, several separated by blanks; HOST is a name or an IP address".into(),
             Self::HostNames => "a host name, several separated by blanks".into(),
@@ -402,6 +408,7 @@ mod tests {
             (Kind::DurationOr("unlimited"), "unlimited"),
             (Kind::BackendPrefixes, "0b:=blocks %00=other"),
             (Kind::Origins, "https://a.example http://b:81"),
+            (Kind::AddressRanges, "10.0.0.0/8 ::1/128"),
             (Kind::HostNames, "db.example riak1 ::1"),
             (Kind::Hosts, "10.0.0.1:8099 [::1]:8099 node-1.example:8099"),
             (Kind::Host, "node-1.example:8099"),

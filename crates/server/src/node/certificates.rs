@@ -48,7 +48,7 @@ fn line(problem: &FileProblem) -> String {
     let key = match problem.role {
         FileRole::Certificate => certificate,
         FileRole::Key => key,
-        FileRole::Authorities => authorities,
+        FileRole::Authorities | FileRole::Revocations => authorities,
     };
     format!("{key} = {problem}")
 }

@@ -7,7 +7,7 @@
 
 use super::refusal::Refusal;
 use crate::config::{Listen, Settings};
-use ombak_api::ClientListener;
+use ombak_api::{ClientListener, ClientTls};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -23,6 +23,8 @@ pub struct Port {
 pub struct Ports {
     /// The ports for HTTP.
     pub http: Vec<Port>,
+    /// The ports for HTTPS.
+    pub https: Vec<Port>,
     /// The ports for Protocol Buffers.
     pub pb: Vec<Port>,
 }
@@ -31,7 +33,7 @@ impl Ports {
     /// Takes every port of the settings. `peer` is the address of the listener for other nodes.
     pub fn open(settings: &Settings, peer: Option<SocketAddr>) -> Result<Self, Refusal> {
         let take = |on: &[Listen]| on.iter().map(|on| Port::take(on, settings.backlog)).collect::<Result<_, _>>();
-        let ports = Self { http: take(&settings.http)?, pb: take(&settings.pb)? };
+        let ports = Self { http: take(&settings.http)?, https: take(&settings.https)?, pb: take(&settings.pb)? };
         if let Some((peer, address)) = settings.peer.as_ref().zip(peer) {
             // The transport opens this one when the stores are open. Now it is only tried, so that
             // a port that is in use ends the start here.
@@ -70,6 +72,13 @@ pub fn addresses(ports: &[Port]) -> Vec<SocketAddr> {
 /// Listens on these ports, in the tokio runtime in which this function is called.
 pub fn listening(ports: Vec<Port>) -> Result<Vec<ClientListener>, String> {
     ports.into_iter().map(Port::listen).collect()
+}
+
+/// The same, where connections begin with TLS.
+pub fn listening_with_tls(ports: Vec<Port>, tls: Option<&ClientTls>) -> Result<Vec<ClientListener>, String> {
+    // A configuration with a port for HTTPS and without a certificate is refused.
+    let Some(tls) = tls else { return Ok(Vec::new()) };
+    Ok(listening(ports)?.into_iter().map(|listener| listener.with_tls(tls.clone())).collect())
 }
 
 fn refused(on: &Listen, e: &io::Error) -> String {

@@ -4,6 +4,7 @@
 //! that says what to do.
 
 mod certificates;
+mod client_tls;
 mod cluster_admin;
 mod cluster_text;
 mod cluster_warnings;
@@ -26,6 +27,7 @@ mod partition_admin;
 pub mod record;
 mod refusal;
 mod secret;
+mod security;
 mod settlement_text;
 mod signals;
 mod starting;
@@ -42,7 +44,7 @@ use cluster_admin::MemberAdmin;
 use dir_access::{NodeDirs, foreign_owner};
 use functions::NodeFunctions;
 pub use functions::WORKER_ARGUMENT;
-use listen::{Ports, addresses, exposure, listening};
+use listen::{Ports, addresses, exposure, listening, listening_with_tls};
 use lock::DataDirLock;
 use lone_admin::LoneAdmin;
 use names::OwnAddresses;
@@ -51,7 +53,7 @@ use ombak_api::admin::{
 };
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
-use ombak_api::{MemoryBudget, MemoryLimits, NetworkThreads};
+use ombak_api::{ClientTls, MemoryBudget, MemoryLimits, NetworkThreads, NodeSecurity};
 use ombak_cluster::NodeNames;
 use ombak_jobs::JobsConfig;
 use ombak_key_queues::KeyQueues;
@@ -95,7 +97,8 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let dirs = NodeDirs::look(&data_dir, settings.backend.data_roots());
     let log = logging::start(&settings.log).map_err(Refusal::of_file)?;
     let certificates = certificates::of_node(&settings).map_err(Refusal::needs_operator)?;
-    let mut signals = signals.renew_on_hangup(&runtime, log.clone(), certificates.clone());
+    let for_clients = client_tls::of_node(&settings).map_err(Refusal::needs_operator)?;
+    let mut signals = signals.renew_on_hangup(&runtime, log.clone(), certificates.clone(), for_clients.clone());
     warn_of(effective, &settings);
     let Some(own_addresses) = own_addresses_unless_stopped(&runtime, &settings, &mut signals)? else { return Ok(()) };
     // Ports are taken before any store is opened, so a port that is in use ends the start while
@@ -108,10 +111,12 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let runtime_of_node = Arc::new(ServingThreads::new(threads.handles()));
     let functions =
         NodeFunctions::open(&settings.functions, runtime_of_node.clone()).map_err(Refusal::needs_operator)?;
+    let security = security::of_node(for_clients.as_ref())?;
     let opening = Opening {
         settings: settings.clone(),
         own_addresses,
         functions: functions.clone(),
+        security: Arc::clone(&security),
         certificates: certificates.clone(),
         accepts_loss,
         runtime: runtime_of_node,
@@ -137,8 +142,12 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     if let Some(certificates) = certificates {
         runtime.spawn(certificates::watch_expiry(certificates));
     }
+    let tls = client_tls::for_listeners(&settings, for_clients.as_ref(), threads.handles().len());
+    if let Some(certificates) = for_clients {
+        runtime.spawn(client_tls::watch_ends(certificates));
+    }
     let admin = |record: &NodeRecord, stop, key_queues| {
-        let node = (&opened, &functions);
+        let node = (&opened, &functions, &security);
         admin_context(&settings, effective, node, AdminToken::new(token), record, (stop, key_queues), log.clone())
     };
     if let Some(member) = opened.member() {
@@ -148,7 +157,8 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
             stop.send_replace(true);
         });
     }
-    let outcome = runtime.block_on(serve(&settings, &opened, ports, &threads, signals, stop, admin));
+    let node = (&opened, &security);
+    let outcome = runtime.block_on(serve(&settings, node, (ports, tls), &threads, signals, stop, admin));
     log.report_left_out();
     functions.stop();
     if let Some(member) = opened.member() {
@@ -164,14 +174,20 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     Ok(())
 }
 
-/// Checks the files with which a node proves itself to others, as a start would find them. Nothing
-/// is changed. Each problem is one line for the operator.
-pub fn check_peer_files(settings: &Settings) -> Vec<String> {
-    if settings.peer.is_none() {
-        return Vec::new();
+/// Checks the files with which a node proves itself to other nodes and to clients, as a start would
+/// find them. Nothing is changed. Returns problems and warnings. Each is one line for the operator.
+pub fn check_files(settings: &Settings) -> (Vec<String>, Vec<String>) {
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    if settings.peer.is_some() {
+        let secret = settings.peer_secret_file.as_deref();
+        problems.extend(secret.and_then(|file| secret::check(file, &settings.data_dir).err()));
+        problems.extend(certificates::of_node(settings).err());
     }
-    let secret = settings.peer_secret_file.as_deref().and_then(|file| secret::check(file, &settings.data_dir).err());
-    secret.into_iter().chain(certificates::of_node(settings).err()).collect()
+    match client_tls::of_node(settings) {
+        Ok(certificates) => warnings.extend(certificates.iter().flat_map(|read| client_tls::warnings(read))),
+        Err(problem) => problems.push(problem),
+    }
+    (problems, warnings)
 }
 
 /// Logs what an operator should know about the settings.
@@ -188,7 +204,7 @@ fn warn_of(effective: &Effective, settings: &Settings) {
     if let Some(warning) = foreign_owner(&settings.data_dir) {
         tracing::warn!("{warning}");
     }
-    for warning in settings.http.iter().chain(&settings.pb).filter_map(exposure) {
+    for warning in settings.for_clients().filter_map(exposure) {
         tracing::warn!("{warning}");
     }
 }
@@ -198,6 +214,7 @@ struct Opening {
     settings: Settings,
     own_addresses: Option<OwnAddresses>,
     functions: NodeFunctions,
+    security: Arc<NodeSecurity>,
     certificates: Option<Arc<Certificates>>,
     accepts_loss: bool,
     runtime: Arc<ServingThreads>,
@@ -260,14 +277,15 @@ fn open_unless_stopped(
 /// Reports that the node is ready, and serves until it is told to stop.
 async fn serve(
     settings: &Settings,
-    opened: &Opened,
-    ports: Ports,
+    (opened, security): (&Opened, &Arc<NodeSecurity>),
+    (ports, tls): (Ports, Option<ClientTls>),
     threads: &Arc<NetworkThreads>,
     signals: StopSignals,
     stop: watch::Sender<bool>,
     admin: impl FnOnce(&NodeRecord, watch::Sender<bool>, KeyQueues) -> AdminContext,
 ) -> Result<(), String> {
     let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
+    let record = record.with_https(addresses(&ports.https));
 
     let (kv, map_reduce) = (opened.kv(), opened.jobs());
     let stopping = stop.subscribe();
@@ -286,19 +304,21 @@ async fn serve(
     );
     let http_context = http_context.with_map_reduce(map_reduce.clone()).with_key_queues(key_queues.clone());
     let http_context = http_context.with_pages(page_rules(settings)).with_memory(memory.clone());
+    let http_context = http_context.with_security(Arc::clone(security), settings.monitoring_addresses.clone());
     let http_context = Arc::new(http_context);
     let pb_context = Arc::new(PbContext {
         kv: kv.clone(),
         map_reduce,
         key_queues,
-        config: pb_config(settings),
+        config: PbConfig { start_tls: tls.clone(), ..pb_config(settings, security) },
         memory,
         threads: Arc::clone(threads),
     });
     // Nobody could connect before, so who can connect is answered.
     let (http, pb) = (listening(ports.http)?, listening(ports.pb)?);
+    let https = listening_with_tls(ports.https, tls.as_ref())?;
     let mut servers = JoinSet::new();
-    for listener in http {
+    for listener in http.into_iter().chain(https) {
         servers.spawn(http::serve(listener, Arc::clone(&http_context), stopping.clone()));
     }
     for listener in pb {
@@ -345,7 +365,8 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
 /// the lock of the data directory.
 fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, Refusal> {
     let config = engine_config(&opening.settings, opening.accepts_loss)?;
-    let (commit, namespaces) = (Some(opening.functions.hooks()), namespaces::of_node(&opening.functions));
+    let (commit, namespaces) =
+        (Some(opening.functions.hooks()), namespaces::of_node(&opening.functions, &opening.security));
     let hooks = Hooks { commit, namespaces, ..config.hooks };
     let mut config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
     if let Some(reserve) = disk_reserve::of_node(&opening.settings) {
@@ -409,7 +430,7 @@ fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, Re
 fn admin_context(
     settings: &Settings,
     effective: &Effective,
-    (opened, functions): (&Opened, &NodeFunctions),
+    (opened, functions, security): (&Opened, &NodeFunctions, &Arc<NodeSecurity>),
     token: AdminToken,
     record: &NodeRecord,
     (stop, key_queues): (watch::Sender<bool>, KeyQueues),
@@ -421,6 +442,7 @@ fn admin_context(
         version: env!("CARGO_PKG_VERSION"),
         pid: record.pid,
         http: record.http.clone(),
+        https: record.https.clone(),
         pb: record.pb.clone(),
         data_dir: data_dir.display().to_string(),
         backend: settings.backend.name(),
@@ -442,6 +464,7 @@ fn admin_context(
         backup_place: backup_place(settings),
         cluster: cluster_admin(opened),
         functions: Arc::new(functions.clone()),
+        security: Some(Arc::clone(security)),
     }
 }
 
@@ -479,7 +502,7 @@ fn http_limits(settings: &Settings) -> HttpLimits {
 }
 
 fn page_rules(settings: &Settings) -> PageRules {
-    let listeners = settings.http.iter().map(|on| on.address);
+    let listeners = settings.http.iter().chain(&settings.https).map(|on| on.address);
     PageRules::new(&settings.http_allowed_origins, &settings.http_allowed_hosts, listeners)
 }
 
@@ -489,7 +512,7 @@ fn stats_source(settings: &Settings) -> StatsSource {
     StatsSource { backend: settings.backend.name(), dirs }
 }
 
-fn pb_config(settings: &Settings) -> PbConfig {
+fn pb_config(settings: &Settings, security: &Arc<NodeSecurity>) -> PbConfig {
     let defaults = PbConfig::default();
     let largest = usize::try_from(settings.limits.bytes_max.saturating_add(FRAME_OVERHEAD_BYTES)).unwrap_or(usize::MAX);
     PbConfig {
@@ -499,6 +522,8 @@ fn pb_config(settings: &Settings) -> PbConfig {
         nagle: settings.pb_nagle,
         keepalive: settings.pb_keepalive,
         jobs: settings.jobs,
+        security: Some(Arc::clone(security)),
+        policy: Some(Arc::<NodeSecurity>::clone(security)),
         ..defaults
     }
 }
@@ -507,9 +532,12 @@ fn pb_config(settings: &Settings) -> PbConfig {
 /// node may wait for it.
 fn announce(record: &NodeRecord, data_dir: &Path) {
     let list = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-    let (http, pb, dir) = (list(&record.http), list(&record.pb), data_dir.display());
-    tracing::info!(node = record.name, http, protobuf = pb, data = %dir, "ready");
-    say(&format!("{} is ready: HTTP {http}, Protocol Buffers {pb}, data in {dir}, pid {}", record.name, record.pid));
+    let (http, https, pb) = (list(&record.http), list(&record.https), list(&record.pb));
+    let dir = data_dir.display();
+    tracing::info!(node = record.name, http, https, protobuf = pb, data = %dir, "ready");
+    let https = if https.is_empty() { https } else { format!("HTTPS {https}, ") };
+    let listens = format!("HTTP {http}, {https}Protocol Buffers {pb}");
+    say(&format!("{} is ready: {listens}, data in {dir}, pid {}", record.name, record.pid));
 }
 
 /// Prints a line on standard output, of which the log has the content.

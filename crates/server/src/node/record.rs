@@ -20,6 +20,9 @@ pub struct NodeRecord {
     pub pid: u32,
     /// The addresses that serve HTTP.
     pub http: Vec<SocketAddr>,
+    /// The addresses that serve HTTPS. Records of older nodes have none.
+    #[serde(default)]
+    pub https: Vec<SocketAddr>,
     /// The addresses that serve Protocol Buffers.
     pub pb: Vec<SocketAddr>,
 }
@@ -27,7 +30,13 @@ pub struct NodeRecord {
 impl NodeRecord {
     /// The record of this process.
     pub fn of_this_process(name: &str, http: Vec<SocketAddr>, pb: Vec<SocketAddr>) -> Self {
-        Self { version: VERSION, name: name.to_owned(), pid: std::process::id(), http, pb }
+        Self { version: VERSION, name: name.to_owned(), pid: std::process::id(), http, https: Vec::new(), pb }
+    }
+
+    /// The same of a node that serves HTTPS, too.
+    #[must_use]
+    pub fn with_https(self, https: Vec<SocketAddr>) -> Self {
+        Self { https, ..self }
     }
 
     /// The path of the file in a data directory.
@@ -77,6 +86,9 @@ mod tests {
         let mut record = NodeRecord::of_this_process("n@h", vec!["0.0.0.0:1".parse().expect("addr")], vec![]);
         record.write(dir.path()).expect("write");
         assert_eq!(NodeRecord::read(dir.path()), Some(record.clone()));
+        let text = r#"{"version":1,"name":"n@h","pid":7,"http":[],"pb":[]}"#;
+        std::fs::write(NodeRecord::path(dir.path()), text).expect("write");
+        assert_eq!(NodeRecord::read(dir.path()).expect("an older record").https, []);
         record.version = 2;
         record.write(dir.path()).expect("write");
         assert_eq!(NodeRecord::read(dir.path()), None);

@@ -1,9 +1,10 @@
 //! Signals: SIGTERM and SIGINT stop a node. SIGHUP makes it reopen its log, and read its
 //! certificates again.
 
-use super::certificates;
+use super::{certificates, client_tls};
 use crate::logging::Log;
 use ombak_tls::Certificates;
+use ombak_tls::clients::ClientCertificates;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -36,8 +37,15 @@ impl Signals {
         })
     }
 
-    /// From now on, reopens the log at each SIGHUP, and reads the certificates again.
-    pub fn renew_on_hangup(self, runtime: &Runtime, log: Log, certificates: Option<Arc<Certificates>>) -> StopSignals {
+    /// From now on, reopens the log at each SIGHUP, and reads the certificates again: those for
+    /// other nodes and those for clients.
+    pub fn renew_on_hangup(
+        self,
+        runtime: &Runtime,
+        log: Log,
+        certificates: Option<Arc<Certificates>>,
+        for_clients: Option<Arc<ClientCertificates>>,
+    ) -> StopSignals {
         let mut hangup = self.hangup;
         runtime.spawn(async move {
             while hangup.recv().await.is_some() {
@@ -49,6 +57,9 @@ impl Signals {
                 }
                 if let Some(certificates) = &certificates {
                     certificates::read_again(certificates);
+                }
+                if let Some(certificates) = &for_clients {
+                    client_tls::read_again(certificates);
                 }
             }
         });

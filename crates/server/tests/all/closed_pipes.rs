@@ -110,7 +110,7 @@ fn commands_run_without_descriptors() {
         for args in [&["kv", "get", "b", "gone"][..], &["config", "describe", "zork"], &["admin", "show", "zork"]] {
             assert_eq!(code(args), Some(1), "{args:?} {closed}");
         }
-        for args in [&["nonsense"][..], &["attach"], &["admin", "security", "enable"], &["admin", "cluster"]] {
+        for args in [&["nonsense"][..], &["attach"], &["admin", "reip"], &["admin", "cluster"]] {
             assert_eq!(code(args), Some(2), "{args:?} {closed}");
         }
         assert_eq!(code(&["stop"]), Some(0), "{closed}");

@@ -62,13 +62,13 @@ fn what_a_riak_conf_switches_off_is_no_matter_and_a_second_file_is_named() {
 }
 
 #[test]
-fn a_node_whose_configuration_asks_for_security_does_not_start_unless_a_key_accepts_that() {
+fn a_node_whose_configuration_asks_for_encrypted_handoff_does_not_start_unless_a_key_accepts_that() {
     let asks = "listener.http.internal = 127.0.0.1:0\nlistener.protobuf.internal = 127.0.0.1:0\nring_size = 8\n\
-                listener.https.internal = 127.0.0.1:8443\n";
+                handoff.ssl.certfile = cert.pem\nlistener.peer.internal = 127.0.0.1:0\n";
     let dir = home(asks);
     for (command, code) in [(&["start"][..], 78), (&["config", "check"], 1)] {
         let refused = run(dir.path(), command).failed(code);
-        assert!(refused.contains("ombak.conf:4: listener.https.internal asks for security"), "{refused}");
+        assert!(refused.contains("ombak.conf:4: handoff.ssl.certfile asks for encrypted handoff"), "{refused}");
         assert!(refused.trim_end().ends_with("accept_missing.security = on"), "{refused}");
     }
     assert!(!dir.path().join("data").exists(), "the refused start made a directory");
@@ -77,7 +77,7 @@ fn a_node_whose_configuration_asks_for_security_does_not_start_unless_a_key_acce
     command.current_dir(dir.path()).arg("start");
     Node::start(command, dir.path().join("data")).stop();
     let log = std::fs::read_to_string(dir.path().join("data/log/console.log")).expect("log");
-    assert_eq!(log.matches("this version does not have HTTPS and security yet").count(), 1, "{log}");
+    assert_eq!(log.matches("handoff.ssl.certfile has no effect").count(), 1, "{log}");
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn keys_that_begin_alike_are_listed() {
     }
     assert!(!text.contains("cluster.peers"), "{text}");
     let json: Value =
-        serde_json::from_str(&run(dir.path(), &["config", "describe", "ssl", "--json"]).ok()).expect("JSON");
-    assert_eq!((&json["prefix"], json["keys"].as_array().map(Vec::len)), (&"ssl".into(), Some(3)));
-    assert_eq!(json["keys"][0]["effect"], "not yet");
+        serde_json::from_str(&run(dir.path(), &["config", "describe", "tls_protocols", "--json"]).ok()).expect("JSON");
+    assert_eq!((&json["prefix"], json["keys"].as_array().map(Vec::len)), (&"tls_protocols".into(), Some(5)));
+    assert_eq!(json["keys"][0]["effect"], "works");
     let both = run(dir.path(), &["config", "describe", "anti_entropy"]).ok();
     assert!(both.contains("keys below it ('ombak config describe anti_entropy.')"), "{both}");
 }

@@ -112,6 +112,22 @@ fn no_secret_is_in_a_bundle_and_the_file_is_new_and_private() {
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
+/// Lines of it may be anywhere, without the lines that say what they are.
+#[test]
+fn no_private_key_of_tls_is_in_a_bundle() {
+    let keys = ["planted-in-the-key-for-clients", "planted-in-the-key-for-nodes"];
+    let home = Home::new(&format!("{MEMORY}\nssl.keyfile = clients.key\ncluster.ssl.keyfile = nodes.key"));
+    for (name, key) in ["clients.key", "nodes.key"].into_iter().zip(keys) {
+        std::fs::write(home.path().join(name), format!("-----BEGIN PRIVATE KEY-----\n{key}\n")).unwrap();
+    }
+    std::fs::create_dir_all(home.data().join("log")).unwrap();
+    let line = format!(r#"{{"level":"INFO","message":"{} and {}"}}"#, keys[0], keys[1]);
+    std::fs::write(home.data().join("log/console.log"), format!("{line}\n")).unwrap();
+    home.run(&["admin", "debug", "-o", "bundle.tar.gz"]).ok();
+    let files = unpack(&home.path().join("bundle.tar.gz"));
+    assert!(files["log/console.log"].contains("[removed] and [removed]"), "{}", files["log/console.log"]);
+}
+
 #[test]
 fn a_bundle_of_a_running_node_is_complete_and_one_of_a_stopped_node_has_the_rest() {
     let home = Home::new("storage_backend = memory\nlistener.peer.a = 127.0.0.1:0");

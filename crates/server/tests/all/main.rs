@@ -6,6 +6,7 @@ mod backends;
 mod background;
 mod backup;
 mod certificates;
+mod client_tls;
 mod closed_pipes;
 mod cluster_commands;
 mod commands;

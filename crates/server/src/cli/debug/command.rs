@@ -25,7 +25,7 @@ const FIND_TIME: Duration = Duration::from_secs(10);
 /// The largest file of secrets that is read.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
 /// The keys of files with secrets.
-const SECRET_FILES: [&str; 2] = ["cluster.secret_file", "cluster.ssl.keyfile"];
+const SECRET_FILES: [&str; 3] = ["cluster.secret_file", "cluster.ssl.keyfile", "ssl.keyfile"];
 const MANIFEST: &str = "manifest.json";
 
 /// Options of the command. Users see the doc comments of the fields in `--help`.

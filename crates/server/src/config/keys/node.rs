@@ -5,7 +5,7 @@ use super::super::value::Kind;
 
 const INT_MAX: i64 = i64::MAX;
 const NO_ERLANG: &str = "there is no Erlang virtual machine here";
-const HTTPS: &str = "HTTPS and security";
+const SECURITY: &str = "users and permissions";
 const OLD_LOGS: &str = "Riak 3.2 replaced the log.* keys by logger.* keys; use those";
 const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none"];
 
@@ -79,7 +79,14 @@ pub(super) const KEYS: &[KeySpec] = &[
          (cluster.secret_file), or a certificate of its authority (cluster.ssl.certfile). Without certificates, \
          requests between nodes are not encrypted.",
     ),
-    KeySpec::not_yet("listener.https.$name", Kind::Address, "", "An address on which the node serves HTTPS.", HTTPS),
+    KeySpec::works(
+        "listener.https.$name",
+        Kind::Address,
+        "",
+        "An address on which the node serves HTTPS. NAME is any word; each further name adds a listener. It needs \
+         ssl.certfile and ssl.keyfile. TLS encrypts, and shows clients which node they talk to. It does not decide what \
+         they may do.",
+    ),
     KeySpec::works(
         "protobuf.backlog",
         Kind::Int(1, 65_535),
@@ -243,32 +250,92 @@ pub(super) const KEYS: &[KeySpec] = &[
         "accept_missing.security",
         Kind::Flag,
         "off",
-        "Whether the node starts although the configuration asks for security that does not exist here: HTTPS \
-         (listener.https, ssl), or encrypted handoff (handoff.ssl) without cluster.ssl.certfile. Nothing protects the \
-         data then but the network: whoever reaches the listeners reads and changes everything.",
+        "Whether the node starts although the configuration asks for security that does not exist here: encrypted \
+         handoff (handoff.ssl) without cluster.ssl.certfile. Whoever is between the nodes reads everything then.",
     ),
-    KeySpec::not_yet("ssl.certfile", Kind::Path, "", "The certificate of this node.", HTTPS),
-    KeySpec::not_yet("ssl.keyfile", Kind::Path, "", "The private key of this node.", HTTPS),
-    KeySpec::not_yet(
+    KeySpec::works(
+        "ssl.certfile",
+        Kind::Path,
+        "",
+        "The certificate that the node shows to clients, followed by the intermediate ones, in PEM form. With it and \
+         ssl.keyfile, listener.https serves HTTPS, and clients of Protocol Buffers may ask for TLS. The node reads the \
+         files ssl.* again on SIGHUP.",
+    ),
+    KeySpec::works(
+        "ssl.keyfile",
+        Kind::Path,
+        "",
+        "The private key of ssl.certfile in PEM form, without a passphrase. Nobody but its owner and its group may read \
+         it. It may be ECDSA (P-256, P-384), Ed25519, or RSA with 2048 to 8192 bits.",
+    ),
+    KeySpec::works(
         "ssl.cacertfile",
         Kind::Path,
         "",
-        "The certificates of the authorities that sign client certificates.",
-        HTTPS,
+        "The certificates of the authorities that sign client certificates, in PEM form. With it, clients are asked for \
+         a certificate, and need none. One that is presented and cannot be verified ends the connection. Without it, \
+         clients are asked for none.",
     ),
-    KeySpec::not_yet("tls_protocols.sslv3", Kind::Flag, "off", "Whether SSL 3 is allowed.", HTTPS),
-    KeySpec::not_yet("tls_protocols.tlsv1", Kind::Flag, "off", "Whether TLS 1.0 is allowed.", HTTPS),
-    KeySpec::not_yet("tls_protocols.tlsv1.1", Kind::Flag, "off", "Whether TLS 1.1 is allowed.", HTTPS),
-    KeySpec::not_yet("tls_protocols.tlsv1.2", Kind::Flag, "on", "Whether TLS 1.2 is allowed.", HTTPS),
-    KeySpec::not_yet("tls_protocols.tlsv1.3", Kind::Flag, "on", "Whether TLS 1.3 is allowed.", HTTPS),
-    KeySpec::not_yet(
+    KeySpec::own(
+        "ssl.crlfile",
+        Kind::Path,
+        "",
+        "The lists of revoked certificates (CRLs) of the authorities in ssl.cacertfile, and of those between them and a \
+         client, in PEM form. While check_crl is on, a certificate is refused if the list of its authority is missing or \
+         out of date. Nothing is fetched from the network. Without this key, clients are asked for no certificates while \
+         check_crl is on.",
+    ),
+    KeySpec::own(
+        "ssl.handshake_timeout",
+        Kind::Duration,
+        "10s",
+        "Time limit of a client for the whole handshake of TLS, over HTTPS and after StartTls.",
+    ),
+    KeySpec::own(
+        "ssl.max_handshakes",
+        Kind::Int(1, 1_000_000),
+        "512",
+        "Number of handshakes of TLS with clients that are under way at the same time. Further ones wait within their \
+         time limit.",
+    ),
+    KeySpec::works(
+        "tls_protocols.sslv3",
+        Kind::Flag,
+        "off",
+        "Whether SSL 3 is allowed. It does not exist here: a node with ssl.certfile does not start with 'on'.",
+    ),
+    KeySpec::works(
+        "tls_protocols.tlsv1",
+        Kind::Flag,
+        "off",
+        "Whether TLS 1.0 is allowed. It does not exist here: a node with ssl.certfile does not start with 'on'.",
+    ),
+    KeySpec::works(
+        "tls_protocols.tlsv1.1",
+        Kind::Flag,
+        "off",
+        "Whether TLS 1.1 is allowed. It does not exist here: a node with ssl.certfile does not start with 'on'.",
+    ),
+    KeySpec::works("tls_protocols.tlsv1.2", Kind::Flag, "on", "Whether clients may use TLS 1.2."),
+    KeySpec::works(
+        "tls_protocols.tlsv1.3",
+        Kind::Flag,
+        "on",
+        "Whether clients may use TLS 1.3. Riak's default has TLS 1.2 alone.",
+    ),
+    KeySpec::works(
         "honor_cipher_order",
         Kind::Flag,
         "off",
         "Whether the node's order of ciphers takes precedence over the client's.",
-        HTTPS,
     ),
-    KeySpec::not_yet("check_crl", Kind::Flag, "on", "Whether revoked certificates are refused.", HTTPS),
+    KeySpec::works(
+        "check_crl",
+        Kind::Flag,
+        "on",
+        "Whether certificates of clients are looked up in the lists of ssl.crlfile, and refused if they are revoked or no \
+         list says that they are not.",
+    ),
     KeySpec::no_meaning(
         "secure_referer_check",
         Kind::Flag,
@@ -276,12 +343,19 @@ pub(super) const KEYS: &[KeySpec] = &[
         "Whether requests with a foreign Referer are refused.",
         "the check is always on where it matters",
     ),
+    KeySpec::own(
+        "monitoring.allowed_addresses",
+        Kind::AddressRanges,
+        "",
+        "From where /stats and /metrics are read without a user while security is on, also without TLS. Everybody \
+         else needs a user.",
+    ),
     KeySpec::not_yet(
         "permit_insecure_http_ops",
         Kind::Flag,
         "off",
         "Whether HTTP without TLS is served while security is on.",
-        HTTPS,
+        SECURITY,
     ),
     KeySpec::no_meaning("distributed_cookie", Kind::Text, "riak", "The shared secret of Erlang nodes.", NO_ERLANG),
     KeySpec::no_meaning(
