@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
 name that it has in Riak, apart from those of `returning`, `registered_functions`,
-`mapred_erlang_terms` and `pipe_client_leaves`, which Riak does not have; docs/compatibility.md
-lists all scenarios. Two run at the same time, because most of their time is waiting.
+`mapred_erlang_terms`, `pipe_client_leaves` and `secured_by_the_document`, which Riak does not have;
+docs/compatibility.md lists all scenarios. Two run at the same time, because most of their time is
+waiting.
 
 Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
 import inspect
@@ -29,6 +30,7 @@ import properties
 import repairing
 import returning
 import scripts
+import securing
 import statistics_scenario
 import versions
 from parting import PartedWorld
@@ -38,7 +40,7 @@ from world import World
 SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, partial(World, settings=mapreduce.SETTINGS), 3),
           (interfaces, World, 5)]
 ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts, pipes,
-         exchanging, folding]
+         exchanging, folding, securing]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
@@ -53,6 +55,7 @@ SCENARIOS = {
                  "kv679_tombstone2"],
     folding: ["verify_overflowq", "nextgenrepl_reaptombs", "nextgenrepl_deletemodes", "nextgenrepl_deletewithfailure",
               "verify_dollarkeyreap", "verify_aaefold_rangerepair", "verify_aaefold_range", "verify_aaefold_range_api"],
+    securing: ["http_security", "pb_security", "pb_cipher_suites", "secured_by_the_document"],
     scripts: ["mapred_javascript", "registered_functions"],
     pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking", "pipe_client_leaves"],
     returning: ["returning_copy", "returning_older_copy", "returning_under_its_name",
