@@ -4,6 +4,7 @@
 use super::mixed_versions::{places, settle, start_all};
 use super::*;
 use ombak_kv::DeleteRequest;
+use std::io;
 use std::path::PathBuf;
 
 async fn delete(node: &MemberNode, key: &str) {
@@ -26,17 +27,32 @@ struct Older {
 }
 
 impl Older {
+    /// A member that runs may rename a file meanwhile. Then its stores are copied anew.
     fn of(place: &Place) -> Self {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match Self::try_of(place) {
+                Ok(older) => return older,
+                Err(why) if why.kind() == io::ErrorKind::NotFound && Instant::now() < until => {}
+                Err(why) => panic!("the stores cannot be copied: {why}"),
+            }
+        }
+    }
+
+    fn try_of(place: &Place) -> io::Result<Self> {
         let (dir, links) = (place.path().join("bitcask"), place.path().join("links"));
-        std::fs::create_dir(&links).unwrap();
+        if links.exists() {
+            std::fs::remove_dir_all(&links)?;
+        }
+        std::fs::create_dir(&links)?;
         let mut files = Vec::new();
         for (number, path) in files_of(&dir).into_iter().enumerate() {
             let link = links.join(number.to_string());
-            std::fs::hard_link(&path, &link).unwrap();
-            let bytes = std::fs::read(&path).unwrap();
+            std::fs::hard_link(&path, &link)?;
+            let bytes = std::fs::read(&path)?;
             files.push((path, link, bytes));
         }
-        Self { dir, files }
+        Ok(Self { dir, files })
     }
 
     fn put_back(self) {
