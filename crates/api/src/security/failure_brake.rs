@@ -60,6 +60,12 @@ impl FailureBrake {
         Some(wait)
     }
 
+    /// How many pairs are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
     /// A password of a pair was wrong.
     pub(super) fn failed(&mut self, user: &str, address: IpAddr, now: Instant) {
         if self.pairs.len() >= PAIRS_MAX {

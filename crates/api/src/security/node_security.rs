@@ -10,6 +10,7 @@ use super::tls_ciphers::TlsCiphers;
 use crate::access::{Access, AccessPolicy, AdminRole, Permission, Proof, Session, SessionUser};
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
+use ombak_security::bounds::{NAME_BYTES_MAX, PASSWORD_BYTES_MAX};
 use ombak_security::{Roles, SourceKind, StoredPassword, denial, denial_on_any};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -123,6 +124,12 @@ impl NodeSecurity {
         session: &Session,
         credentials: Credentials<'_>,
     ) -> Result<Session, LoginRefused> {
+        let Credentials { user: name, password } = credentials;
+        // No user has such a name or password, and what is kept about guesses must stay small.
+        if name.len() > NAME_BYTES_MAX || password.len() > PASSWORD_BYTES_MAX {
+            sleep(FAILURE_PAUSE).await;
+            return Err(LoginRefused::NotProved);
+        }
         let address = session.peer.ip().to_canonical();
         let snapshot = self.snapshot().clone();
         let user = snapshot.roles.user(credentials.user);
@@ -182,6 +189,12 @@ impl NodeSecurity {
         self.brake.lock().failed(user, address, Instant::now());
         sleep(FAILURE_PAUSE).await;
         Ok(false)
+    }
+
+    /// For how many users and addresses guesses are counted.
+    #[cfg(test)]
+    pub(super) fn guessed(&self) -> usize {
+        self.brake.lock().len()
     }
 
     /// Whether the user of a session is still the one that has logged in.

@@ -145,6 +145,19 @@ async fn whoever_is_unknown_gets_the_answer_of_a_wrong_password_as_late() {
     assert!(times.iter().all(|time| *time >= Duration::from_millis(250)), "{times:?}");
 }
 
+/// A message has room for a name of a megabyte, and ten thousand of them would fill the memory.
+#[tokio::test]
+async fn nothing_is_kept_of_names_that_nobody_can_have() {
+    let test = SecurityOfTest::after(ALICE);
+    let long = "x".repeat(100_000);
+    for (user, password, kept) in
+        [(&*long, "secret", 0), ("alice", &*long, 0), ("alice", "wrong", 1), ("nobody", "x", 2)]
+    {
+        assert_eq!(log_in(&test, user, password).await, Err(LoginRefused::NotProved));
+        assert_eq!(test.security.guessed(), kept);
+    }
+}
+
 #[tokio::test]
 async fn a_certificate_and_an_address_prove_their_users_alone() {
     let test = SecurityOfTest::after(&["add-user bycert", "add-user tru", "enable"]);
