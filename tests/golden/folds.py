@@ -8,8 +8,6 @@ node, an entry that is no longer needed is a failure.
 
 Usage: folds.py [--cluster N] [--backend NAME]"""
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +17,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
 from cluster import take_size, under_test  # noqa: E402
-from node import program  # noqa: E402
+from second_recordings import read_explained, run_tool  # noqa: E402
 
-RECORDINGS = HERE / "recordings-2"
-REPLAY_SECONDS_MAX = 300
 # The settings of the recorded nodes. Puts wait for all replicas in a cluster, because a fold asks
 # one of them.
 SETTINGS = {"ring_size": "64", "delete_mode": "3s", "tictacaae_active": "active"}
@@ -52,21 +48,10 @@ def replay(name, backend, directory, size):
             file = Path(directory) / f"{name}-{number}.json"
             where = {"--http": [node.http], "--pb": [node.pb]}
             addresses = [part for word in words for part in [word, *where.get(word, [])]]
-            done = subprocess.run(
-                [sys.executable, str(HERE / "replay"), "--dir", str(RECORDINGS), *addresses, "--show",
-                 "--json", str(file)],
-                timeout=REPLAY_SECONDS_MAX, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                env={**os.environ, "OMBAK_PROGRAM": str(program())})
-            printed += done.stdout
-            if not file.exists():
-                raise SystemExit(f"{name}: the replay ended with status {done.returncode} and left no results:\n{printed}")
-            exchanges += json.loads(file.read_text())["exchanges"]
+            found, said = run_tool(addresses, file)
+            exchanges += found
+            printed += said
     return exchanges, printed
-
-
-def read_allow():
-    lines = [line for line in (HERE / "folds.txt").read_text().splitlines() if line and not line.startswith("#")]
-    return {exchange: reason.strip() for exchange, _, reason in (line.partition(" ") for line in lines)}
 
 
 def main():
@@ -74,7 +59,7 @@ def main():
     backend = words[1] if words[:1] == ["--backend"] else "leveled"
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(len(REPLAYS)) as pool:
         done = list(pool.map(lambda name: replay(name, backend, directory, size), REPLAYS))
-    allow, results = read_allow(), {}
+    allow, results = read_explained("folds.txt"), {}
     for exchanges, printed in done:
         print(printed, end="")
         results.update((x["id"], x["result"]) for x in exchanges if results.get(x["id"]) != "fail")

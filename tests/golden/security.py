@@ -4,8 +4,6 @@ the same way. `security.txt` explains what differs. An entry that is no longer n
 
 Usage: security.py"""
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -14,10 +12,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
 from certificates import Authority  # noqa: E402
-from node import Node, free_ports, program  # noqa: E402
+from node import Node, free_ports  # noqa: E402
+from second_recordings import read_explained, run_tool  # noqa: E402
 
-RECORDINGS = HERE / "recordings-2"
-REPLAY_SECONDS_MAX = 300
 # The settings of the recorded node.
 SETTINGS = {"storage_backend": "leveled", "ring_size": "64", "check_crl": "off"}
 TYPES = {"sibs": "{}", "n1": '{"n_val":1,"allow_mult":false}'}
@@ -62,28 +59,17 @@ def replay(directory):
         addresses = {"--http": [node.http, "--https", https], "--pb": [node.pb]}
         for step in STEPS:
             file = own / f"{step.strip('-')}.json"
-            done = subprocess.run(
-                [sys.executable, str(HERE / "replay"), "--dir", str(RECORDINGS), "--tls", str(own), step, *addresses[step],
-                 "--group", "security_plain,security_tls", "--show", "--json", str(file)],
-                timeout=REPLAY_SECONDS_MAX, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                env={**os.environ, "OMBAK_PROGRAM": str(program())})
-            printed += done.stdout
-            if not file.exists():
-                raise SystemExit(f"the replay ended with status {done.returncode} and left no results:\n{printed}")
-            exchanges += json.loads(file.read_text())["exchanges"]
+            found, said = run_tool(["--tls", str(own), step, *addresses[step], "--group", "security_plain,security_tls"], file)
+            exchanges += found
+            printed += said
     return exchanges, printed
-
-
-def read_allow():
-    lines = [line for line in (HERE / "security.txt").read_text().splitlines() if line and not line.startswith("#")]
-    return {exchange: reason.strip() for exchange, _, reason in (line.partition(" ") for line in lines)}
 
 
 def main():
     with tempfile.TemporaryDirectory() as directory:
         exchanges, printed = replay(directory)
     print(printed, end="")
-    allow, results = read_allow(), {x["id"]: x["result"] for x in exchanges}
+    allow, results = read_explained("security.txt"), {x["id"]: x["result"] for x in exchanges}
     failed = {name for name, result in results.items() if result == "fail"}
     problems = [f"{name} differs and security.txt does not say why" for name in sorted(failed - allow.keys())]
     problems += [f"security.txt: {name} agrees now, remove the entry" for name in sorted(allow)
