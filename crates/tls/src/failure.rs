@@ -1,5 +1,6 @@
 //! What went wrong with TLS, in words for the log.
 
+use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error};
 use std::io;
 
@@ -9,13 +10,9 @@ const DAY_SECONDS: u64 = 24 * 60 * 60;
 pub(crate) fn of_certificate(error: &Error) -> String {
     let Error::InvalidCertificate(why) = error else { return format!("cannot be used: {error}") };
     match why {
-        CertificateError::ExpiredContext { time, not_after } => {
-            let seconds = time.as_secs().saturating_sub(not_after.as_secs());
-            format!("has expired {} ago, or one that comes with it has", span(seconds))
-        }
+        CertificateError::ExpiredContext { time, not_after } => expired(*time, *not_after),
         CertificateError::NotValidYetContext { time, not_before } => {
-            let seconds = not_before.as_secs().saturating_sub(time.as_secs());
-            format!("becomes valid in {} only: is the clock of this machine right?", span(seconds))
+            format!("{}: is the clock of this machine right?", not_valid_yet(*time, *not_before))
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "does not come from an authority that this node trusts".to_owned()
@@ -38,6 +35,17 @@ pub(crate) fn of_certificate(error: &Error) -> String {
         },
         other => format!("is not valid: {other:?}"),
     }
+}
+
+/// A certificate has ended: the end of a sentence that begins with the certificate.
+pub(crate) fn expired(time: UnixTime, not_after: UnixTime) -> String {
+    let ago = span(time.as_secs().saturating_sub(not_after.as_secs()));
+    format!("has expired {ago} ago, or one that comes with it has")
+}
+
+/// A certificate has not begun: the end of a sentence that begins with the certificate.
+pub(crate) fn not_valid_yet(time: UnixTime, not_before: UnixTime) -> String {
+    format!("becomes valid in {} only", span(not_before.as_secs().saturating_sub(time.as_secs())))
 }
 
 /// A time span in the largest unit that fits.

@@ -1,6 +1,6 @@
 //! What went wrong in a handshake with a client, in words for the log.
 
-use crate::failure::span;
+use crate::failure::{expired, not_valid_yet};
 use rustls::{AlertDescription, CertRevocationListError, CertificateError, Error, PeerIncompatible};
 use std::io;
 
@@ -40,14 +40,8 @@ fn text(error: &Error) -> String {
 
 fn of_certificate(why: &CertificateError) -> String {
     match why {
-        CertificateError::ExpiredContext { time, not_after } => {
-            let seconds = time.as_secs().saturating_sub(not_after.as_secs());
-            format!("has expired {} ago, or one that comes with it has", span(seconds))
-        }
-        CertificateError::NotValidYetContext { time, not_before } => {
-            let seconds = not_before.as_secs().saturating_sub(time.as_secs());
-            format!("becomes valid in {} only", span(seconds))
-        }
+        CertificateError::ExpiredContext { time, not_after } => expired(*time, *not_after),
+        CertificateError::NotValidYetContext { time, not_before } => not_valid_yet(*time, *not_before),
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "does not come from an authority in ssl.cacertfile".to_owned()
         }
