@@ -191,6 +191,12 @@ impl NodeSecurity {
         Ok(false)
     }
 
+    /// How many passwords were compared with a hash.
+    #[cfg(test)]
+    pub(super) fn compared(&self) -> usize {
+        self.checks.begun()
+    }
+
     /// For how many users and addresses guesses are counted.
     #[cfg(test)]
     pub(super) fn guessed(&self) -> usize {

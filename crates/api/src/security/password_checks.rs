@@ -26,6 +26,8 @@ type Check = Box<dyn FnOnce() + Send>;
 #[derive(Debug, Default)]
 pub(super) struct PasswordChecks {
     queue: OnceLock<mpsc::SyncSender<Check>>,
+    #[cfg(test)]
+    begun: std::sync::atomic::AtomicUsize,
     places: Arc<Mutex<Places>>,
 }
 
@@ -54,6 +56,8 @@ impl PasswordChecks {
         check: impl FnOnce() -> bool + Send + 'static,
     ) -> Result<bool, NoPlace> {
         let place = self.take_place(address).ok_or(NoPlace)?;
+        #[cfg(test)]
+        self.begun.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let (tell, told) = oneshot::channel();
         let job = Box::new(move || {
             // Nobody waits any more if the client has gone.
@@ -65,6 +69,12 @@ impl PasswordChecks {
         });
         self.queue().try_send(job).map_err(|_| NoPlace)?;
         told.await.map_err(|_| NoPlace)
+    }
+
+    /// How many checks have begun.
+    #[cfg(test)]
+    pub(super) fn begun(&self) -> usize {
+        self.begun.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     fn take_place(&self, address: IpAddr) -> Option<Place> {

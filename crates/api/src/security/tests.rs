@@ -119,10 +119,10 @@ async fn a_session_does_not_outlive_its_user_whoever_gets_the_name() {
 async fn a_verified_password_counts_until_the_user_has_another_one() {
     let test = SecurityOfTest::after(ALICE);
     assert!(log_in(&test, "alice", "secret").await.is_ok());
-    // A password that is checked anew takes a thread that these take all the time.
     for _ in 0..1000 {
         assert!(log_in(&test, "alice", "secret").await.is_ok());
     }
+    assert_eq!(test.security.compared(), 1, "it was compared with a hash once");
     test.run("alter-user alice password=other");
     assert_eq!(log_in(&test, "alice", "secret").await, Err(LoginRefused::NotProved));
     assert!(log_in(&test, "alice", "other").await.is_ok());
@@ -141,6 +141,7 @@ async fn whoever_is_unknown_gets_the_answer_of_a_wrong_password_as_late() {
         let began = Instant::now();
         assert_eq!(log_in(&test, user, "wrong").await, Err(LoginRefused::NotProved), "{user}");
         times.push(began.elapsed());
+        assert_eq!(test.security.compared(), times.len(), "{user} costs a hash");
     }
     assert!(times.iter().all(|time| *time >= Duration::from_millis(250)), "{times:?}");
 }
