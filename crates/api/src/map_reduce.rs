@@ -75,7 +75,8 @@ fn check_enabled(jobs: JobSwitches, job: &Job) -> Result<(), Error> {
 }
 
 /// Asks for the permissions of a job: to run jobs over the buckets of its inputs, and to find the
-/// keys there. Inputs that name no bucket need the permission for all.
+/// keys there. Inputs that name no bucket need the permission for
+/// the default type.
 fn check_access(policy: Option<&dyn AccessPolicy>, session: &Session, job: &Job) -> Result<(), String> {
     let Some(policy) = policy else { return Ok(()) };
     let finding = match job.inputs {

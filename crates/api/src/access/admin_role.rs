@@ -5,11 +5,12 @@ use super::Permission;
 /// What somebody may do who administers a node. A role is granted like a permission, on `any`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdminRole {
-    /// Sees everything that administration shows, and changes nothing.
+    /// Sees what administration shows, apart from users, sources and grants, and changes nothing.
     Observer,
     /// Also changes the node and its cluster.
     Operator,
-    /// Sees and changes users, groups, sources and grants. It is no operator.
+    /// Sees and changes users, groups, sources and grants. It is no operator, and can make itself
+    /// one.
     Security,
 }
 

@@ -58,7 +58,7 @@ pub(super) fn admit(
     access: &Access<'_>,
 ) -> Result<(), AdminError> {
     check_origin(lines)?;
-    // Who has logged in has said so where the token stands otherwise.
+    // A user has logged in with the header line that has the token otherwise.
     let knows_token = session.user.is_none() && check_token(token, lines)?;
     match policy {
         None if knows_token => Ok(()),

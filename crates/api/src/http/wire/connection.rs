@@ -245,8 +245,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Says who has sent a request. The answers before are sent first, because a password may take
-    /// long to check.
+    /// Says who has sent a request. Answers that were collected before wait while a password is
+    /// checked.
     async fn identify(&mut self, security: &NodeSecurity, head: &Head) -> Result<Arc<Session>, Reply> {
         // The future is boxed, so that it does not enlarge every connection.
         Box::pin(login::identify(self.ctx, security, &mut self.last_login, &self.client, head)).await
