@@ -49,6 +49,19 @@ pub enum Proof {
     },
 }
 
+impl Proof {
+    /// The name in the audit log.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::AdminToken => "admin_token",
+            Self::Address => "trust",
+            Self::Password => "password",
+            Self::Certificate { .. } => "certificate",
+        }
+    }
+}
+
 impl Session {
     /// The session of a connection that has just been taken. Nothing is proved and nothing is
     /// encrypted.

@@ -10,10 +10,12 @@
 //! Every error has the form `{"error":{"kind":"…","message":"…"}}`. The kinds are those of
 //! [`AdminError`].
 
+mod audited;
 mod backup;
 mod backup_place;
 mod cluster;
 mod cluster_command;
+mod encryption;
 mod error;
 mod fold;
 mod functions;
@@ -44,6 +46,7 @@ pub(crate) use node::known_losses;
 #[cfg(test)]
 pub(crate) use security::known_permissions;
 
+use self::audited::Audited;
 use self::path::{AdminCall, AdminPath};
 use crate::access::AccessPolicy;
 use crate::http::Request;
@@ -52,6 +55,7 @@ use crate::http::wire::headers::name;
 use crate::memory::MemoryStatus;
 use crate::security::NodeSecurity;
 use http::StatusCode;
+use ombak_audit::AuditLog;
 use ombak_key_queues::KeyQueues;
 use ombak_kv::Kv;
 use percent_encoding::percent_decode_str;
@@ -98,6 +102,8 @@ pub struct AdminContext {
     pub functions: Arc<dyn FunctionAdmin>,
     /// The security of the node.
     pub security: Option<Arc<NodeSecurity>>,
+    /// What is told of changes and refusals.
+    pub audit: AuditLog,
 }
 
 /// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the memory
@@ -115,10 +121,16 @@ pub(crate) async fn handle(
     if let Err(refusal) = guard::admit(&ctx.token, policy, request.session(), &request.lines, &access) {
         let (method, path) = (shortened(request.method.as_str()), shortened(request.target.path()));
         tracing::warn!(peer = %request.session().peer.ip(), method, path, why = refusal.kind(), "administration refused");
+        audited::tell_refusal(&ctx.audit, request, &refusal.to_string());
         return respond(refusal.status(), &refusal.to_json());
     }
+    let audited = path.filter(|path| path.is_change()).map(|_| Audited::begin(&ctx.audit, request));
     let names = names.get(VERSIONED_PARTS..).unwrap_or_default();
-    match answer(path, AdminCall { ctx, memory, names, body: &request.body }, request).await {
+    let answer = answer(path, AdminCall { ctx, memory, names, body: &request.body }, request).await;
+    if let Some(audited) = audited {
+        audited.ended(&answer);
+    }
+    match answer {
         Ok(value) => respond(StatusCode::OK, &value),
         Err(error) => respond(error.status(), &error.to_json()),
     }

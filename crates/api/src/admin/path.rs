@@ -110,6 +110,11 @@ impl AdminPath {
         format!("| {verb} `{}` | `{}` | `{role}` |", crate::http::shown(self.parts), self.permission.name())
     }
 
+    /// Whether a request for it changes something.
+    pub(super) const fn is_change(&self) -> bool {
+        matches!(self.verb, Verb::Post)
+    }
+
     /// Whether it is for requests with this method and with these parts behind `/admin/v1`.
     pub(super) fn matches(&self, method: &Method, names: &[&[u8]]) -> bool {
         let verb = match self.verb {

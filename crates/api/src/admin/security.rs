@@ -2,7 +2,7 @@
 //! whether security is on. Their words and rules are those of the crate `security`.
 
 use super::path::{AdminCall, AdminPath};
-use super::{AdminError, registry};
+use super::{AdminError, encryption, registry};
 use crate::access::{AdminRole, Permission};
 use crate::folds;
 use crate::http::Part::{Name, Word};
@@ -47,13 +47,21 @@ async fn run(call: AdminCall<'_>) -> Result<Value, AdminError> {
     if command == "enable" && !security.ciphers().is_there() {
         return Err(AdminError::Refused(NO_TLS.to_owned()));
     }
+    let is_status = command == "status";
+    let (has_tls, is_on) = (security.ciphers().is_there(), security.is_on());
     let ran = tokio::task::spawn_blocking(move || {
         let store = OfRegistry { kv };
         console::run(&store, &Outside { security }, &known_permissions(), &command, &body.arguments)
     });
     let answer = ran.await.map_err(|panic| AdminError::Failed(panic.to_string()))?;
-    let Answer { text, json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
-    Ok(json!({ "text": text, "result": json }))
+    let Answer { text, mut json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
+    if !is_status {
+        return Ok(json!({ "text": text, "result": json }));
+    }
+    // Scripts compare the text with Riak's one word, so what else there is to say stands apart.
+    let (notes, listeners) = encryption::shown(&call.ctx.node, has_tls, is_on);
+    json["listeners"] = listeners;
+    Ok(json!({ "text": text, "notes": notes, "result": json }))
 }
 
 /// The names of all permissions that can be granted.

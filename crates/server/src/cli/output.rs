@@ -35,6 +35,17 @@ impl Output {
         written(writeln!(out, "{shown}").and_then(|()| out.flush()))
     }
 
+    /// Prints what people should know beside the result, on standard error: programs that read the
+    /// result do not see it.
+    pub fn note(self, text: &str) {
+        if !self.json {
+            let mut out = io::stderr().lock();
+            let shown = if out.is_terminal() { shown_text(text, as_text) } else { text.to_owned() };
+            // The result says what counts, so it is no failure if this is not read.
+            let _ = writeln!(out, "{shown}");
+        }
+    }
+
     /// Prints a text that takes the place of the one before, if standard output is a terminal.
     /// Elsewhere one follows the other, with an empty line between them.
     pub fn picture(self, text: &str) -> Result<(), Failure> {

@@ -49,7 +49,11 @@ pub async fn run(args: SecurityArgs, common: &Common, out: Output) -> Result<(),
     let path = format!("{PATH}/{}", utf8_percent_encode(&command, NON_ALPHANUMERIC));
     let answer = request(&target, Method::POST, &path, &json!({ "arguments": words }).to_string()).await;
     let answer = answer.map_err(|e| e.into_failure(&target))?;
-    out.result(&answer["result"], || answer["text"].as_str().unwrap_or_default().to_owned())
+    out.result(&answer["result"], || answer["text"].as_str().unwrap_or_default().to_owned())?;
+    if let Some(notes) = answer["notes"].as_str() {
+        out.note(notes);
+    }
+    Ok(())
 }
 
 fn read_password() -> Result<String, Failure> {

@@ -48,5 +48,5 @@ pub(crate) use keys::SINGLE_BACKENDS;
 pub use keys::{all as all_keys, find as find_key};
 pub use peers::CERTIFICATE_KEYS;
 pub use problem::Problem;
-pub use settings::{Listen, LogSettings, Settings, log_level, slow_request};
+pub use settings::{AuditSettings, Listen, LogSettings, Settings, log_level, slow_request};
 pub use value::{Kind, Value};

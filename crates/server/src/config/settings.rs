@@ -52,6 +52,28 @@ pub struct LogSettings {
     pub to_stderr: bool,
 }
 
+/// Where the audit log is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditSettings {
+    /// The path of the current file.
+    pub file: PathBuf,
+    /// The number of files to keep, including the current one.
+    pub files_max: u32,
+    /// The size at which a new file is begun, in bytes.
+    pub file_bytes_max: u64,
+}
+
+impl AuditSettings {
+    fn of_node(from: &Reader<'_>) -> Result<Option<Self>, Problem> {
+        let settings = Self {
+            file: from.text("audit.file")?.into(),
+            files_max: from.count("audit.max_files")?,
+            file_bytes_max: from.bytes("audit.max_file_size")?,
+        };
+        Ok(from.flag("audit.log")?.then_some(settings))
+    }
+}
+
 /// The typed settings that a node is built from.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "each field is the key of nearly the same name; the registry documents it")]
@@ -113,6 +135,7 @@ pub struct Settings {
     pub functions: FunctionSettings,
     pub backend: BackendSettings,
     pub log: LogSettings,
+    pub audit: Option<AuditSettings>,
 }
 
 impl Settings {
@@ -216,6 +239,7 @@ impl Settings {
                 file_bytes_max: from.bytes("logger.max_file_size")?,
                 to_stderr: from.flag("logger.stderr")?,
             },
+            audit: AuditSettings::of_node(from)?,
         })
     }
 
@@ -258,6 +282,17 @@ impl Settings {
         problems.extend(self.backend.contradictions());
         if self.log.file_bytes_max == 0 {
             problems.push(Problem::whole("logger.max_file_size must be more than 0"));
+        }
+        if let Some(audit) = &self.audit {
+            if audit.file_bytes_max == 0 {
+                problems.push(Problem::whole("audit.max_file_size must be more than 0"));
+            }
+            if audit.file == self.log.file {
+                let file = audit.file.display();
+                problems.push(Problem::whole(format!(
+                    "audit.file and logger.file are both {file}: give each log a file of its own"
+                )));
+            }
         }
         problems
     }

@@ -19,9 +19,8 @@ use ombak_cluster::NodeNames;
 use parking_lot::Mutex;
 use raft_messages::RaftMessages;
 use rate_limit::{RateLimit, RateLimitLayer};
-use rotate::RotatingFile;
+pub use rotate::RotatingFile;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
@@ -29,6 +28,9 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, reload};
+
+/// The permissions of a new log file, from which the umask of the process takes some.
+const LOG_MODE: u32 = 0o666;
 
 /// The time between two reports about omitted lines.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
@@ -154,8 +156,5 @@ fn filter(level: LevelFilter) -> Targets {
 }
 
 fn open(settings: &LogSettings) -> io::Result<RotatingFile> {
-    if let Some(dir) = settings.file.parent().filter(|d| *d != Path::new("")) {
-        std::fs::create_dir_all(dir)?;
-    }
-    RotatingFile::open(&settings.file, settings.file_bytes_max, settings.files_max)
+    RotatingFile::open(&settings.file, settings.file_bytes_max, settings.files_max, LOG_MODE)
 }

@@ -4,6 +4,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The current file. Each `write` is one whole message, which is never split over two files.
@@ -14,21 +15,26 @@ pub struct RotatingFile {
     len_bytes: u64,
     bytes_max: u64,
     files_max: u32,
+    mode: u32,
 }
 
 impl RotatingFile {
-    /// Opens the file at `path` for appending, or creates it. `files_max` includes the current
-    /// file.
-    pub fn open(path: &Path, bytes_max: u64, files_max: u32) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).open(path)?;
+    /// Opens the file at `path` for appending, or creates it, and its directory. `files_max`
+    /// includes the current file. `mode` has the permissions of new files, from which the process
+    /// may take some (its umask).
+    pub fn open(path: &Path, bytes_max: u64, files_max: u32, mode: u32) -> io::Result<Self> {
+        if let Some(dir) = path.parent().filter(|dir| *dir != Path::new("")) {
+            std::fs::create_dir_all(dir)?;
+        }
+        let file = OpenOptions::new().append(true).create(true).mode(mode).open(path)?;
         let len_bytes = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), file, len_bytes, bytes_max, files_max })
+        Ok(Self { path: path.to_owned(), file, len_bytes, bytes_max, files_max, mode })
     }
 
     /// Opens the file that now has the name, or creates it: an external program that rotates logs
     /// has renamed the open file. After an error, the log continues in the file that is open.
     pub fn reopen(&mut self) -> io::Result<()> {
-        *self = Self::open(&self.path, self.bytes_max, self.files_max)?;
+        *self = Self::open(&self.path, self.bytes_max, self.files_max, self.mode)?;
         Ok(())
     }
 
@@ -46,7 +52,8 @@ impl RotatingFile {
         if predecessors_max > 0 {
             rename_if_there(&self.path, &self.predecessor(0))?;
         }
-        self.file = OpenOptions::new().write(true).create(true).truncate(true).open(&self.path)?;
+        let mut options = OpenOptions::new();
+        self.file = options.write(true).create(true).truncate(true).mode(self.mode).open(&self.path)?;
         self.len_bytes = 0;
         Ok(())
     }
@@ -78,6 +85,8 @@ impl Write for RotatingFile {
 mod tests {
     use super::*;
 
+    const MODE: u32 = 0o644;
+
     fn names(dir: &Path) -> Vec<(String, u64)> {
         let mut names: Vec<_> = std::fs::read_dir(dir)
             .expect("dir")
@@ -92,7 +101,7 @@ mod tests {
     fn a_full_file_makes_room_and_the_oldest_goes() {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("console.log");
-        let mut log = RotatingFile::open(&path, 100, 3).expect("open");
+        let mut log = RotatingFile::open(&path, 100, 3, MODE).expect("open");
         for n in 0..10 {
             log.write_all(format!("{n}{}\n", "x".repeat(48)).as_bytes()).expect("write");
         }
@@ -107,7 +116,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("console.log");
         for n in 0..5 {
-            let mut log = RotatingFile::open(&path, 100, 1).expect("open");
+            let mut log = RotatingFile::open(&path, 100, 1, MODE).expect("open");
             log.write_all(format!("{n}{}\n", "x".repeat(38)).as_bytes()).expect("write");
         }
         assert_eq!(names(dir.path()), [("console.log".into(), 40)]);
@@ -117,7 +126,7 @@ mod tests {
     fn a_file_that_was_renamed_is_written_to_until_the_log_is_reopened() {
         let dir = tempfile::tempdir().expect("tempdir");
         let (path, renamed) = (dir.path().join("console.log"), dir.path().join("renamed"));
-        let mut log = RotatingFile::open(&path, 100, 3).expect("open");
+        let mut log = RotatingFile::open(&path, 100, 3, MODE).expect("open");
         log.write_all(b"one\n").expect("write");
         std::fs::rename(&path, &renamed).expect("rename");
         log.write_all(b"two\n").expect("write");
@@ -135,7 +144,7 @@ mod tests {
     fn a_message_beyond_the_size_has_a_file_of_its_own() {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("console.log");
-        let mut log = RotatingFile::open(&path, 10, 4).expect("open");
+        let mut log = RotatingFile::open(&path, 10, 4, MODE).expect("open");
         for _ in 0..2 {
             log.write_all(&[b'y'; 50]).expect("write");
         }

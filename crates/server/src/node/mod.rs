@@ -3,6 +3,7 @@
 //! [`run`] describes the life of a node from top to bottom. Every reason not to start is one line
 //! that says what to do.
 
+mod audit;
 mod certificates;
 mod client_tls;
 mod cluster_admin;
@@ -54,6 +55,7 @@ use ombak_api::admin::{
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_api::{ClientTls, MemoryBudget, MemoryLimits, NetworkThreads, NodeSecurity};
+use ombak_audit::AuditLog;
 use ombak_cluster::NodeNames;
 use ombak_jobs::JobsConfig;
 use ombak_key_queues::KeyQueues;
@@ -86,7 +88,7 @@ const OPENING_STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Runs a node until it is told to stop. `accepts_loss`: start even if the stores lack data that
 /// they had durably stored. The error says whether another start could help. A refused start
-/// changes nothing on disk except the lock, the token and the log.
+/// changes nothing on disk except the lock, the token and the logs.
 pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Result<(), Refusal> {
     let settings = Settings::new(effective).map_err(|problems| Refusal::needs_operator(join(&problems)))?;
     let data_dir = settings.data_dir.clone();
@@ -96,9 +98,11 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let lock = DataDirLock::take(&data_dir)?;
     let dirs = NodeDirs::look(&data_dir, settings.backend.data_roots());
     let log = logging::start(&settings.log).map_err(Refusal::of_file)?;
+    let audit = audit::start(settings.audit.as_ref()).map_err(Refusal::of_file)?;
     let certificates = certificates::of_node(&settings).map_err(Refusal::needs_operator)?;
     let for_clients = client_tls::of_node(&settings).map_err(Refusal::needs_operator)?;
-    let mut signals = signals.renew_on_hangup(&runtime, log.clone(), certificates.clone(), for_clients.clone());
+    let mut signals =
+        signals.renew_on_hangup(&runtime, (log.clone(), audit.clone()), certificates.clone(), for_clients.clone());
     warn_of(effective, &settings);
     let Some(own_addresses) = own_addresses_unless_stopped(&runtime, &settings, &mut signals)? else { return Ok(()) };
     // Ports are taken before any store is opened, so a port that is in use ends the start while
@@ -139,6 +143,7 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let limited = log.clone();
     runtime.spawn(async move { limited.limit_rates().await });
     runtime.spawn(memory_return::give_back());
+    opened.kv().stats().attach(audit.figures());
     if let Some(certificates) = certificates {
         runtime.spawn(certificates::watch_expiry(certificates));
     }
@@ -148,7 +153,8 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     }
     let admin = |record: &NodeRecord, stop, key_queues| {
         let node = (&opened, &functions, &security);
-        admin_context(&settings, effective, node, AdminToken::new(token), record, (stop, key_queues), log.clone())
+        let logs = (log.clone(), audit.clone());
+        admin_context(&settings, effective, node, AdminToken::new(token), record, (stop, key_queues), logs)
     };
     if let Some(member) = opened.member() {
         let (member, stop) = (member.clone(), stop.clone());
@@ -169,6 +175,7 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     drop(threads);
     runtime.shutdown_timeout(settings.shutdown_timeout);
     opened.kv().close();
+    audit.settle();
     outcome?;
     tracing::info!("stopped");
     Ok(())
@@ -434,7 +441,7 @@ fn admin_context(
     token: AdminToken,
     record: &NodeRecord,
     (stop, key_queues): (watch::Sender<bool>, KeyQueues),
-    log: Log,
+    (log, audit): (Log, AuditLog),
 ) -> AdminContext {
     let data_dir = std::fs::canonicalize(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
     let node = NodeInfo {
@@ -444,6 +451,8 @@ fn admin_context(
         http: record.http.clone(),
         https: record.https.clone(),
         pb: record.pb.clone(),
+        peer: settings.peer.as_ref().and_then(|peer| peer.on.address()),
+        encrypts_peers: settings.peer_certificates.is_some(),
         data_dir: data_dir.display().to_string(),
         backend: settings.backend.name(),
         ring_size: settings.ring_size,
@@ -465,6 +474,7 @@ fn admin_context(
         cluster: cluster_admin(opened),
         functions: Arc::new(functions.clone()),
         security: Some(Arc::clone(security)),
+        audit,
     }
 }
 

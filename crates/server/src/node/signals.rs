@@ -1,8 +1,9 @@
-//! Signals: SIGTERM and SIGINT stop a node. SIGHUP makes it reopen its log, and read its
+//! Signals: SIGTERM and SIGINT stop a node. SIGHUP makes it reopen its logs, and read its
 //! certificates again.
 
 use super::{certificates, client_tls};
 use crate::logging::Log;
+use ombak_audit::AuditLog;
 use ombak_tls::Certificates;
 use ombak_tls::clients::ClientCertificates;
 use std::sync::Arc;
@@ -37,12 +38,12 @@ impl Signals {
         })
     }
 
-    /// From now on, reopens the log at each SIGHUP, and reads the certificates again: those for
+    /// From now on, reopens the logs at each SIGHUP, and reads the certificates again: those for
     /// other nodes and those for clients.
     pub fn renew_on_hangup(
         self,
         runtime: &Runtime,
-        log: Log,
+        (log, audit): (Log, AuditLog),
         certificates: Option<Arc<Certificates>>,
         for_clients: Option<Arc<ClientCertificates>>,
     ) -> StopSignals {
@@ -55,6 +56,7 @@ impl Signals {
                         tracing::error!(%error, "the log cannot be reopened; the node keeps writing to the old file")
                     }
                 }
+                audit.reopen();
                 if let Some(certificates) = &certificates {
                     certificates::read_again(certificates);
                 }

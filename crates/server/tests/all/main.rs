@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod backends;
+mod audit;
 mod background;
 mod backup;
 mod certificates;

@@ -43,18 +43,7 @@ impl FunctionAdmin for Idle {
 }
 
 pub(super) fn admin_context(kv: ombak_kv::Kv, dir: &TempDir) -> AdminContext {
-    let node = NodeInfo {
-        name: "riak@127.0.0.1".into(),
-        version: "test",
-        pid: 1,
-        http: Vec::new(),
-        https: Vec::new(),
-        pb: Vec::new(),
-        data_dir: dir.path().display().to_string(),
-        backend: "memory",
-        ring_size: 8,
-        started: Instant::now(),
-    };
+    let node = NodeInfo { data_dir: dir.path().display().to_string(), ..NodeInfo::sample(Vec::new(), Vec::new()) };
     AdminContext {
         key_queues: ombak_key_queues::KeyQueues::new(&kv, Default::default()),
         kv,
@@ -67,6 +56,7 @@ pub(super) fn admin_context(kv: ombak_kv::Kv, dir: &TempDir) -> AdminContext {
         cluster: Arc::new(Idle),
         functions: Arc::new(Idle),
         security: None,
+        audit: ombak_audit::AuditLog::default(),
     }
 }
 

@@ -5,7 +5,6 @@ use super::super::value::Kind;
 
 const INT_MAX: i64 = i64::MAX;
 const NO_ERLANG: &str = "there is no Erlang virtual machine here";
-const SECURITY: &str = "users and permissions";
 const OLD_LOGS: &str = "Riak 3.2 replaced the log.* keys by logger.* keys; use those";
 const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none"];
 
@@ -191,6 +190,27 @@ pub(super) const KEYS: &[KeySpec] = &[
     ),
     KeySpec::works("logger.max_file_size", Kind::ByteSize, "1MB", "Size at which a new log file is begun."),
     KeySpec::own(
+        "audit.log",
+        Kind::Flag,
+        "on",
+        "Whether the node writes who did what from where: refused logins, denied requests, and what administration \
+         changes.",
+    ),
+    KeySpec::own(
+        "audit.file",
+        Kind::Path,
+        "$(platform_log_dir)/audit.log",
+        "The file of audit.log, with one JSON object on each line. Only the user of the node may read a new one. The \
+         node reopens the file on SIGHUP, so that another program can rotate it.",
+    ),
+    KeySpec::own(
+        "audit.max_files",
+        Kind::Int(1, 1000),
+        "10",
+        "Number of files of audit.log that are kept, including the current one.",
+    ),
+    KeySpec::own("audit.max_file_size", Kind::ByteSize, "10MB", "Size at which a new file of audit.log is begun."),
+    KeySpec::own(
         "log.slow_request",
         Kind::DurationOr("off"),
         "500ms",
@@ -350,12 +370,12 @@ pub(super) const KEYS: &[KeySpec] = &[
         "From where /stats and /metrics are read without a user while security is on, also without TLS. Everybody \
          else needs a user.",
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "permit_insecure_http_ops",
         Kind::Flag,
         "off",
-        "Whether HTTP without TLS is served while security is on.",
-        SECURITY,
+        "Whether folds and replication queues are served to everybody while security is on.",
+        "they always ask for a permission here: grant it to a user of the program that needs them",
     ),
     KeySpec::no_meaning("distributed_cookie", Kind::Text, "riak", "The shared secret of Erlang nodes.", NO_ERLANG),
     KeySpec::no_meaning(

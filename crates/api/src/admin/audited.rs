@@ -1,0 +1,73 @@
+//! A change by administration, as the audit log has it.
+
+use super::AdminError;
+use crate::access::{Proof, Session};
+use crate::http::Request;
+use ombak_audit::{AuditEvent, AuditLog, EventKind, Outcome, Place, redacted};
+
+/// A change that is under way. It is in the log when it has ended, and also if its client goes away
+/// before that.
+pub(super) struct Audited<'a> {
+    log: &'a AuditLog,
+    request: &'a Request,
+    is_told: bool,
+}
+
+impl<'a> Audited<'a> {
+    /// The change that a request asks for.
+    pub(super) fn begin(log: &'a AuditLog, request: &'a Request) -> Self {
+        Self { log, request, is_told: false }
+    }
+
+    /// Tells what became of it.
+    pub(super) fn ended<T>(mut self, answer: &Result<T, AdminError>) {
+        let why = answer.as_ref().err().map(ToString::to_string);
+        self.tell(why.as_deref().map_or(Outcome::Done, Outcome::Failed));
+    }
+
+    fn tell(&mut self, outcome: Outcome<'_>) {
+        self.is_told = true;
+        tell(self.log, EventKind::Administration, self.request, outcome);
+    }
+}
+
+impl Drop for Audited<'_> {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell(Outcome::Unknown);
+        }
+    }
+}
+
+/// Tells of a request of administration that was refused.
+pub(super) fn tell_refusal(log: &AuditLog, request: &Request, why: &str) {
+    tell(log, EventKind::Denied, request, Outcome::Refused(why));
+}
+
+fn tell(log: &AuditLog, kind: EventKind, request: &Request, outcome: Outcome<'_>) {
+    if !log.is_on() {
+        return;
+    }
+    let session = request.session();
+    let proof = match (kind, &session.user) {
+        // Without a user it was the token that has let the request in.
+        (EventKind::Administration, None) => Proof::AdminToken.name(),
+        _ => session.proof.name(),
+    };
+    let action = format!("{} {}", request.method, request.target.path());
+    log.record(&AuditEvent {
+        kind,
+        place: place(session),
+        user: session.user.as_ref().map(|user| &*user.name),
+        proof,
+        action: &action,
+        bucket: (None, None),
+        outcome,
+        detail: redacted(&request.body),
+    });
+}
+
+/// Where the requests of a session come from.
+pub(crate) fn place(session: &Session) -> Place<'_> {
+    Place { peer: session.peer, listener: &session.listener, is_encrypted: session.is_encrypted }
+}
