@@ -20,14 +20,14 @@ const USE_HTTPS: &str = "Security is enabled and Riak does not accept credential
 const PASSWORD: &str = "alice:se:cret";
 
 /// A node with a plain listener and one with TLS.
-struct Secured {
-    server: Server,
+pub(super) struct Secured {
+    pub(super) server: Server,
     https: SocketAddr,
     _dir: TempDir,
 }
 
 impl Secured {
-    async fn start(test: &SecurityOfTest, monitoring: &[&str]) -> Self {
+    pub(super) async fn start(test: &SecurityOfTest, monitoring: &[&str]) -> Self {
         let (dir, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let config = KvConfig { ring_size: 8, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
@@ -43,13 +43,25 @@ impl Secured {
     }
 
     /// The answer to a request over TLS. `headers` consists of whole lines.
-    async fn request(&self, with_certificate: bool, request: &str, headers: &str) -> Answer {
+    pub(super) async fn request(&self, with_certificate: bool, request: &str, headers: &str) -> Answer {
+        self.request_with(with_certificate, request, headers, "").await
+    }
+
+    /// The same with a body.
+    pub(super) async fn request_with(
+        &self,
+        with_certificate: bool,
+        request: &str,
+        headers: &str,
+        body: &str,
+    ) -> Answer {
         let socket = TcpStream::connect(self.https).await.unwrap();
         let mut stream = match with_certificate {
             true => connect_with_certificate(socket).await.unwrap(),
             false => connect(socket).await.unwrap(),
         };
-        let text = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let text = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{length}{headers}\r\n{body}");
         stream.write_all(text.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
         let mut read = Vec::new();
@@ -63,7 +75,7 @@ impl Secured {
 }
 
 /// The header line with these credentials; nothing for none.
-fn basic(credentials: &str) -> String {
+pub(super) fn basic(credentials: &str) -> String {
     match credentials {
         "" => String::new(),
         some => format!("Authorization: Basic {}\r\n", STANDARD.encode(some)),
