@@ -16,11 +16,16 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+const SHOW: Permission = Permission::named("ombak_admin.show_security");
 const CHANGE: Permission = Permission::named("ombak_admin.change_security");
 
-/// The paths of these resources.
-pub(super) const PATHS: &[AdminPath] =
-    &[AdminPath::post(&[Word(b"security"), Name], CHANGE, |call| Box::pin(run(call))).of_security()];
+/// The paths of these resources. A get carries out commands that change nothing, and shows no
+/// hashes. Its command and the argument are in the path.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[Word(b"security"), Name], SHOW, |call| Box::pin(read(call))),
+    AdminPath::get(&[Word(b"security"), Name, Name], SHOW, |call| Box::pin(read(call))),
+    AdminPath::post(&[Word(b"security"), Name], CHANGE, |call| Box::pin(run(call))).of_security(),
+];
 
 /// Permissions that grants of Riak name, and that no request needs here yet.
 const OF_RIAK: [&str; 2] = ["search.query", "search.admin"];
@@ -42,16 +47,37 @@ async fn run(call: AdminCall<'_>) -> Result<Value, AdminError> {
     let command = String::from_utf8_lossy(call.name()).into_owned();
     let body: Body = serde_json::from_slice(call.body)
         .map_err(|why| AdminError::BadRequest(format!("the body is not what a command of security takes: {why}")))?;
-    let no_security = || AdminError::NoSuchResource("security: this node was built without it".to_owned());
-    let (kv, security) = (call.ctx.kv.clone(), call.ctx.security.clone().ok_or_else(no_security)?);
-    if command == "enable" && !security.ciphers().is_there() {
+    let (store, outside) = surroundings(&call)?;
+    if command == "enable" && !outside.security.ciphers().is_there() {
         return Err(AdminError::Refused(NO_TLS.to_owned()));
     }
-    let ran = tokio::task::spawn_blocking(move || {
-        let store = OfRegistry { kv };
-        console::run(&store, &Outside { security }, &known_permissions(), &command, &body.arguments)
-    });
-    let answer = ran.await.map_err(|panic| AdminError::Failed(panic.to_string()))?;
+    answer(move || console::run(&store, &outside, &known_permissions(), &command, &body.arguments)).await
+}
+
+/// Runs a command that changes nothing. Reading all records may take long, too.
+async fn read(call: AdminCall<'_>) -> Result<Value, AdminError> {
+    let mut words = Vec::new();
+    for name in call.names.iter().skip(1) {
+        let word = std::str::from_utf8(name);
+        words.push(word.map_err(|_| AdminError::BadRequest("the path is not UTF-8".to_owned()))?.to_owned());
+    }
+    let arguments = words.split_off(words.len().min(1));
+    let command = words.pop().unwrap_or_default();
+    let (store, outside) = surroundings(&call)?;
+    answer(move || console::read(&store, &outside, &command, &arguments)).await
+}
+
+/// What a command works with.
+fn surroundings(call: &AdminCall<'_>) -> Result<(OfRegistry, Outside), AdminError> {
+    let no_security = || AdminError::NoSuchResource("security: this node was built without it".to_owned());
+    let security = call.ctx.security.clone().ok_or_else(no_security)?;
+    Ok((OfRegistry { kv: call.ctx.kv.clone() }, Outside { security }))
+}
+
+/// The answer to a command, which runs on a thread that may wait.
+async fn answer(command: impl FnOnce() -> Result<Answer, ConsoleError> + Send + 'static) -> Result<Value, AdminError> {
+    let ran = tokio::task::spawn_blocking(command).await;
+    let answer = ran.map_err(|panic| AdminError::Failed(panic.to_string()))?;
     let Answer { text, json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
     Ok(json!({ "text": text, "result": json }))
 }
