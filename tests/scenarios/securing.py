@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from mapreduce import mapping, script
+from program import JOB_CLASSES, refusal
 from world import Pb, World, clean_environment, equal, free_ports, key_path, program, wait_for
 
 from certificates import Authority  # noqa: E402: `world` says where it is.
@@ -16,7 +18,7 @@ SECONDS_MAX = 60
 # A change is in force on every node that can be reached within this time.
 CHANGE_SECONDS_MAX = 1
 START_TLS, AUTH, AUTH_RESP, PING, PONG = 255, 253, 254, 1, 2
-GET, PUT, GET_BUCKET_TYPE, SET_BUCKET_TYPE, LIST_BUCKETS = 9, 11, 31, 32, 15
+GET, PUT, GET_BUCKET_TYPE, SET_BUCKET_TYPE, LIST_BUCKETS, MAP_REDUCE = 9, 11, 31, 32, 15, 23
 TLS_FIRST = "Security is enabled, please STARTTLS first"
 LOGIN_FIRST = "Security is enabled, please authenticate first"
 # Logins of the tests that fail wait for each other, so each name fails only a few times.
@@ -300,6 +302,68 @@ def old_hello():
     body = b"\x03\x02" + bytes(32) + b"\0" + b"\0\x02\xc0\x13" + b"\x01\0"
     handshake = b"\x01" + len(body).to_bytes(3, "big") + body
     return b"\x16\x03\x01" + len(handshake).to_bytes(2, "big") + handshake
+
+
+# The permissions of what the switches switch off, and the jobs among it.
+OF_SWITCHES = "riak_kv.list_buckets,riak_kv.list_keys,riak_kv.index,riak_kv.mapreduce"
+JOBS = {"map_reduce": [mapping()], "map_reduce_js": [mapping(), script("reduce", name="Riak.reduceSort")]}
+
+
+def verify_job_enable_ac():
+    """What is switched off is refused over TLS, too, in Riak's words: over Protocol Buffers after
+    the permission, so whoever may not send such requests learns nothing of the switches. What is
+    switched on again is answered."""
+    with SecuredWorld(0) as world:
+        switches = [f"cluster.job.riak_kv.{name}" for name in [*JOB_CLASSES, *JOBS]]
+        world.add(1, **{name: "disabled" for name in switches})
+        two_users(world)
+        each_switch(world, off=lambda name: refusal("map_reduce" if name in JOBS else name))
+        world.stop(1)
+        for name in switches:
+            world[1].settings[name] = "enabled"
+        world.start(1)
+        each_switch(world, off=None)
+
+
+def verify_job_switch_defaults():
+    """All kinds of jobs are on by default while security is on, for those who have the
+    permission."""
+    with SecuredWorld(1) as world:
+        two_users(world)
+        each_switch(world, off=None)
+
+
+def two_users(world):
+    """alice, who may send all that has a switch, and bob, who may not. There is one object."""
+    world.user("alice", password="secret")
+    world.user("bob", password="secret")
+    world.security("grant", f"riak_kv.put,{OF_SWITCHES}", "on", "any", "to", "alice")
+    world.security("enable")
+    stored = request(world, 1, "PUT", key_path("b", "k"), "alice:secret", b"v", {"X-Riak-Index-f_bin": "x"})
+    equal(stored[0], 204, f"the status of a put: {stored[1]!r}")
+
+
+def each_switch(world, off):
+    """Requests of each kind over both interfaces. `off` gives the refusal of a kind if all are
+    switched off."""
+    of_kind = {name: ([("GET", path, None, None) for path in paths], messages) for name, (paths, messages) in JOB_CLASSES.items()}
+    for name, query in JOBS.items():
+        job = json.dumps({"inputs": "b", "query": query})
+        of_kind[name] = ([("POST", "/mapred", job, JSON)], [(MAP_REDUCE, [(1, job), (2, "application/json")])])
+    for name, (requests, messages) in of_kind.items():
+        for method, path, body, headers in requests:
+            status, text = request(world, 1, method, path, "alice:secret", body, headers)
+            wanted = (403, off(name)) if off else (200, text.decode())
+            equal((status, text.decode()), wanted, f"{name} over HTTPS: {method} {path}")
+            equal(request(world, 1, method, path, "bob:secret", body, headers)[0], 403, f"{name} over HTTPS as bob")
+        for code, fields in messages:
+            with SecurePb(world) as pb:
+                equal(pb.login("alice", "secret"), AUTH_RESP, "the login of alice")
+                equal(pb.outcome(code, fields), off(name) if off else "ok", f"{name} over Protocol Buffers")
+            with SecurePb(world) as pb:
+                equal(pb.login("bob", "secret"), AUTH_RESP, "the login of bob")
+                said = pb.outcome(code, fields)
+                equal(said.split(" does not have ")[0], "Permission denied: User 'bob'", f"{name} over Protocol Buffers as bob")
 
 
 def secured_by_the_document():

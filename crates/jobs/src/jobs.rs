@@ -6,7 +6,7 @@ use crate::local::LocalParts;
 use crate::owner::RunningJob;
 use crate::part::{NoPartNodes, PartClient, PartNodes};
 use ombak_kv::Kv;
-use ombak_mapreduce::Job;
+use ombak_mapreduce::{BucketAccess, Job};
 use ombak_runtime::Runtime;
 use ombak_types::NodeId;
 use std::sync::Arc;
@@ -46,9 +46,10 @@ impl Jobs {
         Self { inner: Arc::new(Inner { kv, runtime, config, counts, nodes, local }) }
     }
 
-    /// Begins a job. Nothing is done before its results are asked for.
-    pub fn run(&self, job: Job) -> RunningJob {
-        RunningJob::new(self.inner.clone(), job)
+    /// Begins a job. Nothing is done before its results are asked for. `access` decides which
+    /// buckets it may read; without it, all.
+    pub fn run(&self, job: Job, access: Option<Arc<dyn BucketAccess>>) -> RunningJob {
+        RunningJob::new(self.inner.clone(), job, access)
     }
 
     /// The work of this node on parts, for other nodes too.

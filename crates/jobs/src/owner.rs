@@ -13,7 +13,9 @@ use futures_util::stream::FuturesUnordered;
 use job_course::JobCourse;
 use keys::{Found, KeySource};
 use ombak_kv::admin::EndedJob;
-use ombak_mapreduce::{Attempt, Failure, Inputs, Job, JobRun, Order, Phase, PhaseFailure, RunLimits, Source, Values};
+use ombak_mapreduce::{
+    Attempt, BucketAccess, Failure, Inputs, Job, JobRun, Order, Phase, PhaseFailure, RunLimits, Source, Values,
+};
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_types::etf::Term;
 use ombak_types::time::UnixMicros;
@@ -74,7 +76,7 @@ enum Event {
 }
 
 impl RunningJob {
-    pub(crate) fn new(node: Arc<Inner>, job: Job) -> Self {
+    pub(crate) fn new(node: Arc<Inner>, job: Job, access: Option<Arc<dyn BucketAccess>>) -> Self {
         let mut refused = None;
         let mut id = [0; 16];
         if let Err(error) = node.runtime.fill_random(&mut id) {
@@ -96,7 +98,7 @@ impl RunningJob {
             attempts_max: node.config.attempts_max,
             ..RunLimits::default()
         };
-        let mut run = JobRun::new(&job, source, limits);
+        let mut run = JobRun::new(&job, source, limits).with_access(access);
         let is_refused = refused.is_some();
         node.counts.job_begins(is_refused);
         if let Some(failure) = refused {

@@ -63,6 +63,8 @@ pub enum Failure {
     Timeout,
     /// A phase failed.
     Phase(PhaseFailure),
+    /// It came to keys of a bucket that its client may not read. The text is for the client.
+    Forbidden(String),
     /// Something else, such as inputs that no function gives.
     Other(String),
 }
@@ -117,7 +119,7 @@ impl Failure {
     pub fn to_json(&self) -> Value {
         match self {
             Self::Timeout => json!({ "error": "timeout" }),
-            Self::Other(error) => json!({ "error": shorten(error) }),
+            Self::Forbidden(error) | Self::Other(error) => json!({ "error": shorten(error) }),
             Self::Phase(PhaseFailure { phase, error, input, kind, stack }) => {
                 json!({ "phase": phase, "error": error, "input": input, "type": kind, "stack": stack })
             }

@@ -21,7 +21,7 @@ use crate::native::{MODULE, ReduceFunction};
 use listed::{ListedJson, ListedTerms};
 use ombak_types::etf::{EtfError, Limits, Term, decode_visiting, decode_within};
 use ombak_types::json::{BadJsonKind, Json};
-use ombak_types::{DecodeBudget, TooLarge};
+use ombak_types::{Bucket, DecodeBudget, TooLarge};
 use std::time::Duration;
 
 /// The maximum number of phases.
@@ -107,6 +107,20 @@ impl Job {
     /// inputs name may come several times.
     pub fn buckets(&self) -> Buckets<'_> {
         self.inputs.buckets()
+    }
+
+    /// The buckets of objects that have the source of a function. The client needs permission for
+    /// them, too.
+    pub fn function_buckets(&self) -> impl Iterator<Item = &Bucket> {
+        self.phases.iter().filter_map(|phase| match phase.script()? {
+            ScriptSource::Stored { bucket, .. } => Some(bucket),
+            ScriptSource::Named(_) | ScriptSource::Source(_) => None,
+        })
+    }
+
+    /// Whether a phase follows links.
+    pub fn follows_links(&self) -> bool {
+        self.phases.iter().any(|phase| matches!(phase, Phase::Link { .. }))
     }
 }
 

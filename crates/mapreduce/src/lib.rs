@@ -12,10 +12,13 @@
 //! * Values are Erlang's terms, as in Riak, whatever the encoding of the request.
 //! * The results of a part of a job count once, when all of them are there, or not at all.
 //! * What a job holds is bounded; a job that needs more fails or waits.
+//! * A run reads objects of no bucket before its [`BucketAccess`] has allowed that, wherever the
+//!   keys come from. Only shares of a bucket are taken as checked, because the request names it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod answer;
+mod bucket_access;
 mod filter;
 mod input;
 mod input_list;
@@ -27,6 +30,7 @@ mod run;
 mod term;
 
 pub use answer::{Collected, Encoding, Failure, PhaseFailure, TooLarge};
+pub use bucket_access::BucketAccess;
 pub use filter::{BadFilter, KeyFilter, Over};
 pub use input::Input;
 pub use input_list::{InputList, InputListBuilder, InputListIter};

@@ -21,16 +21,19 @@ mod stage;
 
 pub use order::{Attempt, Order, RunLimits, Source, Work};
 
+use crate::bucket_access::{BucketAccess, ReadableBuckets};
 use crate::job::{Phase, asks_for_prereduce};
 use crate::{Failure, Input, Job, PhaseFailure, Reducer, Values};
 use bytes::Bytes;
 use ombak_types::etf::Term;
 use stage::{PartStage, ReduceStage, Stage, Waiting};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// A job that runs.
 pub struct JobRun {
     limits: RunLimits,
+    buckets: ReadableBuckets,
     /// Whether the client gets the results of each phase.
     keeps: Vec<bool>,
     stages: Vec<Stage>,
@@ -74,6 +77,7 @@ impl JobRun {
         }
         let mut run = Self {
             limits,
+            buckets: ReadableBuckets::default(),
             keeps: job.phases.iter().map(Phase::keep).collect(),
             stages,
             parts: BTreeMap::new(),
@@ -87,6 +91,13 @@ impl JobRun {
         run.choose_prereduces(job);
         run.go_on();
         run
+    }
+
+    /// The same job, which reads only what it may. It fails at the first bucket that is refused.
+    /// The bucket of [`Source::Shares`] is not asked for.
+    #[must_use]
+    pub fn with_access(self, access: Option<Arc<dyn BucketAccess>>) -> Self {
+        Self { buckets: ReadableBuckets::new(access), ..self }
     }
 
     /// What to do next; `None` until an answer or more keys come.
@@ -120,8 +131,8 @@ impl JobRun {
         if self.has_ended || self.are_keys_done {
             return;
         }
-        if let Some(Stage::Parts(first)) = self.stages.first_mut() {
-            first.add_keys(keys, &self.limits);
+        if matches!(self.stages.first(), Some(Stage::Parts(_))) {
+            self.read_objects(0, keys);
         } else {
             let keys: Vec<Term> = keys.iter().map(Input::to_term).collect();
             self.hand_over(self.keeps.is_empty().then_some(0), 0, keys.into());
@@ -230,6 +241,9 @@ impl JobRun {
 
     /// Hands the results of a phase to the stage behind it, and to the client if they are kept.
     fn hand_over(&mut self, phase: Option<usize>, next: usize, values: Values) {
+        if self.has_ended {
+            return;
+        }
         let is_kept = |phase: usize| self.keeps.is_empty() || self.keeps.get(phase) == Some(&true);
         let kept = phase.filter(|phase| is_kept(*phase) && !values.is_empty());
         let is_last = next >= self.stages.len();
@@ -247,12 +261,23 @@ impl JobRun {
         }
     }
 
+    /// Gives keys to a part stage. Every key whose object is read passes here, apart from those
+    /// that shares find.
+    fn read_objects(&mut self, stage: usize, keys: Vec<Input>) {
+        if let Err(why) = self.buckets.check(&keys) {
+            return self.end(Err(Failure::Forbidden(why)));
+        }
+        if let Some(Stage::Parts(parts)) = self.stages.get_mut(stage) {
+            parts.add_keys(keys, &self.limits);
+        }
+    }
+
     /// Takes results as the inputs of a part stage.
     fn add_as_keys(&mut self, stage: usize, values: &[Term]) {
-        let Some(Stage::Parts(parts)) = self.stages.get_mut(stage) else { return };
+        let Some(Stage::Parts(parts)) = self.stages.get(stage) else { return };
         let keys: Result<Vec<Input>, &Term> = values.iter().map(|value| Input::from_term(value).ok_or(value)).collect();
         match keys {
-            Ok(keys) => parts.add_keys(keys, &self.limits),
+            Ok(keys) => self.read_objects(stage, keys),
             Err(value) => {
                 let phase = parts.phase.unwrap_or_default();
                 let error = format!("{{bad_input,{value}}}");

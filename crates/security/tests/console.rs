@@ -48,6 +48,36 @@ fn an_option_that_is_not_given_stays() {
 }
 
 #[test]
+fn whoever_only_reads_changes_nothing_and_sees_no_hash() {
+    let console = TestConsole::default();
+    console.ok("add-user alice password=secret");
+    let shown = console.ok("print-users").text;
+    let is_hash = |word: &&str| word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hash = shown.split(['|', ' ']).find(is_hash).expect("Riak shows it to whoever administers").to_owned();
+    let read = |words: &[&str]| {
+        let arguments: Vec<String> = words[1..].iter().map(|&word| word.to_owned()).collect();
+        ombak_security::console::read(&console.store, &console.world, words[0], &arguments)
+    };
+    for words in [
+        &["status"][..],
+        &["print-users"],
+        &["print-user", "alice"],
+        &["print-groups"],
+        &["print-sources"],
+        &["print-grants", "alice"],
+    ] {
+        let answer = read(words).unwrap();
+        assert!(!answer.text.contains(&hash) && !answer.json.to_string().contains(&hash), "{words:?}");
+    }
+    assert!(read(&["print-user", "alice"]).unwrap().text.contains("(not shown)"));
+    let before = console.store.changes.get();
+    for words in [&["enable"][..], &["disable"], &["del-user", "alice"], &["ciphers", "X"], &["nonesuch"]] {
+        assert!(read(words).is_err(), "{words:?}");
+    }
+    assert_eq!(console.store.changes.get(), before);
+}
+
+#[test]
 fn a_user_that_was_added_again_is_another_one() {
     let console = TestConsole::default();
     console.ok("add-user alice");

@@ -5,12 +5,12 @@ use super::Permission;
 /// What somebody may do who administers a node. A role is granted like a permission, on `any`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdminRole {
-    /// Sees what administration shows, apart from users, sources and grants, and changes nothing.
+    /// Sees what administration shows, but no hash of a password, and changes nothing.
     Observer,
     /// Also changes the node and its cluster.
     Operator,
-    /// Sees and changes users, groups, sources and grants. It is no operator, and can make itself
-    /// one.
+    /// Also sees and changes users, groups, sources and grants. It is no operator, and can make
+    /// itself one.
     Security,
 }
 
@@ -30,7 +30,7 @@ impl AdminRole {
     /// The roles that may do what this one may, itself included.
     pub const fn and_above(self) -> &'static [Self] {
         match self {
-            Self::Observer => &[Self::Observer, Self::Operator],
+            Self::Observer => &Self::ALL,
             Self::Operator => &[Self::Operator],
             Self::Security => &[Self::Security],
         }

@@ -52,6 +52,12 @@ impl<'a> Access<'a> {
 /// [`Proof::AdminToken`](super::Proof) in the session. A caller that has proved nothing is refused
 /// without asking the policy.
 pub trait AccessPolicy: fmt::Debug + Send + Sync {
+    /// Whether the policy may refuse requests for data now. Work that would only prepare questions
+    /// is left out while it does not.
+    fn is_in_force(&self) -> bool {
+        true
+    }
+
     /// Allows an access of a client, or refuses it with the text for the client.
     fn check(&self, session: &Session, access: &Access<'_>) -> Result<(), String>;
 }

@@ -124,8 +124,8 @@ pub(crate) async fn handle(
         audited::tell_refusal(&ctx.audit, request, &refusal.to_string());
         return respond(refusal.status(), &refusal.to_json());
     }
-    let audited = path.filter(|path| path.is_change()).map(|_| Audited::begin(&ctx.audit, request));
     let names = names.get(VERSIONED_PARTS..).unwrap_or_default();
+    let audited = path.filter(|path| path.changes(names)).map(|_| Audited::begin(&ctx.audit, request));
     let answer = answer(path, AdminCall { ctx, memory, names, body: &request.body }, request).await;
     if let Some(audited) = audited {
         audited.ended(&answer);

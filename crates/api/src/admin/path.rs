@@ -19,6 +19,8 @@ pub(super) struct AdminPath {
     pub(super) permission: Permission,
     /// The role that has the permission.
     role: AdminRole,
+    /// Which requests change nothing, by the parts of the path, although the method is POST.
+    reads: fn(&[&[u8]]) -> bool,
     serve: Serve,
 }
 
@@ -71,22 +73,50 @@ impl<'a> AdminCall<'a> {
 impl AdminPath {
     /// A path that is read.
     pub(super) const fn get(parts: &'static [Part], permission: Permission, answer: Answer) -> Self {
-        Self { verb: Verb::Get, parts, permission, role: AdminRole::Observer, serve: Serve::Answer(answer) }
+        Self {
+            verb: Verb::Get,
+            parts,
+            permission,
+            role: AdminRole::Observer,
+            reads: |_| false,
+            serve: Serve::Answer(answer),
+        }
     }
 
     /// A path that changes something.
     pub(super) const fn post(parts: &'static [Part], permission: Permission, answer: Answer) -> Self {
-        Self { verb: Verb::Post, parts, permission, role: AdminRole::Operator, serve: Serve::Answer(answer) }
+        Self {
+            verb: Verb::Post,
+            parts,
+            permission,
+            role: AdminRole::Operator,
+            reads: |_| false,
+            serve: Serve::Answer(answer),
+        }
     }
 
     /// A path that shows something of the cluster.
     pub(super) const fn show_cluster(parts: &'static [Part], permission: Permission, read: ReadCommand) -> Self {
-        Self { verb: Verb::Get, parts, permission, role: AdminRole::Observer, serve: Serve::Cluster(read) }
+        Self {
+            verb: Verb::Get,
+            parts,
+            permission,
+            role: AdminRole::Observer,
+            reads: |_| false,
+            serve: Serve::Cluster(read),
+        }
     }
 
     /// A path that changes the cluster.
     pub(super) const fn change_cluster(parts: &'static [Part], permission: Permission, read: ReadCommand) -> Self {
-        Self { verb: Verb::Post, parts, permission, role: AdminRole::Operator, serve: Serve::Cluster(read) }
+        Self {
+            verb: Verb::Post,
+            parts,
+            permission,
+            role: AdminRole::Operator,
+            reads: |_| false,
+            serve: Serve::Cluster(read),
+        }
     }
 
     /// The same path, for those who administer security alone.
@@ -110,9 +140,14 @@ impl AdminPath {
         format!("| {verb} `{}` | `{}` | `{role}` |", crate::http::shown(self.parts), self.permission.name())
     }
 
-    /// Whether a request for it changes something.
-    pub(super) const fn is_change(&self) -> bool {
-        matches!(self.verb, Verb::Post)
+    /// The same path, of which some requests change nothing, by the parts of the path.
+    pub(super) const fn that_reads(self, reads: fn(&[&[u8]]) -> bool) -> Self {
+        Self { reads, ..self }
+    }
+
+    /// Whether a request for it with these parts behind `/admin/v1` changes something.
+    pub(super) fn changes(&self, names: &[&[u8]]) -> bool {
+        matches!(self.verb, Verb::Post) && !(self.reads)(names)
     }
 
     /// Whether it is for requests with this method and with these parts behind `/admin/v1`.

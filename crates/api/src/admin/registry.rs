@@ -90,6 +90,8 @@ mod tests {
         (Method::POST, "functions/f/delete", "ombak_admin.change_functions"),
         (Method::POST, "functions/f/test", "ombak_admin.test_functions"),
         (Method::POST, "functions/f/nonesuch", "ombak_admin.functions"),
+        (Method::GET, "security/status", "ombak_admin.show_security"),
+        (Method::GET, "security/print-user/alice", "ombak_admin.show_security"),
         (Method::POST, "security/add-user", "ombak_admin.change_security"),
         (Method::GET, "cluster/status", "ombak_admin.cluster"),
         (Method::GET, "cluster/handoff", "ombak_admin.cluster"),

@@ -16,11 +16,19 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+const SHOW: Permission = Permission::named("ombak_admin.show_security");
 const CHANGE: Permission = Permission::named("ombak_admin.change_security");
 
-/// The paths of these resources.
-pub(super) const PATHS: &[AdminPath] =
-    &[AdminPath::post(&[Word(b"security"), Name], CHANGE, |call| Box::pin(run(call))).of_security()];
+/// The paths of these resources. A get carries out commands that change nothing, and shows no
+/// hashes. Its command and the argument are in the path.
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[Word(b"security"), Name], SHOW, |call| Box::pin(read(call))),
+    AdminPath::get(&[Word(b"security"), Name, Name], SHOW, |call| Box::pin(read(call))),
+    AdminPath::post(&[Word(b"security"), Name], CHANGE, |call| Box::pin(run(call))).of_security().that_reads(is_read),
+];
+
+/// The command that shows whether security is on.
+const STATUS: &str = "status";
 
 /// Permissions that grants of Riak name, and that no request needs here yet.
 const OF_RIAK: [&str; 2] = ["search.query", "search.admin"];
@@ -28,6 +36,11 @@ const OF_RIAK: [&str; 2] = ["search.query", "search.admin"];
 /// The refusal to switch security on where no client could use it.
 const NO_TLS: &str = "no client could log in: this node has no TLS for clients. Set ssl.certfile, ssl.keyfile and \
                       listener.https.NAME on each node first (docs/security.md)";
+
+/// Whether the command in the path changes nothing.
+fn is_read(names: &[&[u8]]) -> bool {
+    names.get(1).and_then(|name| std::str::from_utf8(name).ok()).is_some_and(console::reads)
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,26 +55,58 @@ async fn run(call: AdminCall<'_>) -> Result<Value, AdminError> {
     let command = String::from_utf8_lossy(call.name()).into_owned();
     let body: Body = serde_json::from_slice(call.body)
         .map_err(|why| AdminError::BadRequest(format!("the body is not what a command of security takes: {why}")))?;
-    let no_security = || AdminError::NoSuchResource("security: this node was built without it".to_owned());
-    let (kv, security) = (call.ctx.kv.clone(), call.ctx.security.clone().ok_or_else(no_security)?);
-    if command == "enable" && !security.ciphers().is_there() {
+    let (store, outside) = surroundings(&call)?;
+    if command == "enable" && !outside.security.ciphers().is_there() {
         return Err(AdminError::Refused(NO_TLS.to_owned()));
     }
-    let is_status = command == "status";
-    let (has_tls, is_on) = (security.ciphers().is_there(), security.is_on());
-    let ran = tokio::task::spawn_blocking(move || {
-        let store = OfRegistry { kv };
-        console::run(&store, &Outside { security }, &known_permissions(), &command, &body.arguments)
-    });
-    let answer = ran.await.map_err(|panic| AdminError::Failed(panic.to_string()))?;
-    let Answer { text, mut json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
-    if !is_status {
-        return Ok(json!({ "text": text, "result": json }));
+    let answer = {
+        let command = command.clone();
+        answer(move || console::run(&store, &outside, &known_permissions(), &command, &body.arguments)).await?
+    };
+    Ok(with_encryption(&call, &command, answer))
+}
+
+/// Runs a command that changes nothing. Reading all records may take long, too.
+async fn read(call: AdminCall<'_>) -> Result<Value, AdminError> {
+    let mut words = Vec::new();
+    for name in call.names.iter().skip(1) {
+        let word = std::str::from_utf8(name);
+        words.push(word.map_err(|_| AdminError::BadRequest("the path is not UTF-8".to_owned()))?.to_owned());
     }
-    // Scripts compare the text with Riak's one word, so what else there is to say stands apart.
-    let (notes, listeners) = encryption::shown(&call.ctx.node, has_tls, is_on);
-    json["listeners"] = listeners;
-    Ok(json!({ "text": text, "notes": notes, "result": json }))
+    let arguments = words.split_off(words.len().min(1));
+    let command = words.pop().unwrap_or_default();
+    let (store, outside) = surroundings(&call)?;
+    let answer = {
+        let command = command.clone();
+        answer(move || console::read(&store, &outside, &command, &arguments)).await?
+    };
+    Ok(with_encryption(&call, &command, answer))
+}
+
+/// The answer, with what is encrypted on this node if it is the state of security. Scripts compare
+/// the text with Riak's one word, so these lines stand apart.
+fn with_encryption(call: &AdminCall<'_>, command: &str, mut answer: Value) -> Value {
+    if let (STATUS, Some(security)) = (command, &call.ctx.security) {
+        let (notes, listeners) = encryption::shown(&call.ctx.node, security.ciphers().is_there(), security.is_on());
+        answer["notes"] = notes.into();
+        answer["result"]["listeners"] = listeners;
+    }
+    answer
+}
+
+/// What a command works with.
+fn surroundings(call: &AdminCall<'_>) -> Result<(OfRegistry, Outside), AdminError> {
+    let no_security = || AdminError::NoSuchResource("security: this node was built without it".to_owned());
+    let security = call.ctx.security.clone().ok_or_else(no_security)?;
+    Ok((OfRegistry { kv: call.ctx.kv.clone() }, Outside { security }))
+}
+
+/// The answer to a command, which runs on a thread that may wait.
+async fn answer(command: impl FnOnce() -> Result<Answer, ConsoleError> + Send + 'static) -> Result<Value, AdminError> {
+    let ran = tokio::task::spawn_blocking(command).await;
+    let answer = ran.map_err(|panic| AdminError::Failed(panic.to_string()))?;
+    let Answer { text, json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
+    Ok(json!({ "text": text, "result": json }))
 }
 
 /// The names of all permissions that can be granted.

@@ -15,7 +15,8 @@ pub fn is_foreign(request: &Request) -> bool {
     if !request.lines.contains(line::REFERER) {
         return false;
     }
-    let own = request.lines.get_text(line::HOST).map(|host| authority("http", host));
+    let scheme = if request.session().is_encrypted { "https" } else { "http" };
+    let own = request.lines.get_text(line::HOST).map(|host| authority(scheme, host));
     let theirs = request.lines.get_text(line::REFERER).and_then(|r| r.parse::<Uri>().ok()).and_then(|uri| {
         let scheme = uri.scheme_str()?;
         Some(authority(scheme, uri.authority()?.as_str()))
@@ -52,6 +53,17 @@ mod tests {
         assert!(foreign(&[("referer", "https://127.0.0.1:8098/")]));
         assert!(foreign(&[("referer", "zork")]));
         assert!(foreign(&[("origin", "null")]));
+    }
+
+    #[test]
+    fn the_scheme_is_that_of_the_connection() {
+        let over_tls = |referer: &str| {
+            let headers = [("host", "127.0.0.1:8443"), ("referer", referer)];
+            is_foreign(&Request::sample(Method::PUT, "/buckets/b/keys/k", &headers).over_tls())
+        };
+        assert!(!over_tls("https://127.0.0.1:8443/buckets"));
+        assert!(over_tls("http://127.0.0.1:8443/buckets"));
+        assert!(over_tls("https://127.0.0.1/buckets"));
     }
 
     #[test]

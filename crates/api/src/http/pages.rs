@@ -6,7 +6,9 @@
 //!
 //! * A write with an `Origin` is accepted only from a page of this interface or from an allowed
 //!   origin. Riak accepts it from every origin if there is no `Referer`, which a page can leave
-//!   out. `Origin: null` does not name an origin and is always refused.
+//!   out. `Origin: null` does not name an origin and is always refused. A few gets of Riak change
+//!   objects. They are writes here, and because browsers send most gets without an `Origin`,
+//!   `Sec-Fetch-Site` counts, too.
 //! * If no listener uses a wildcard address, a request over a loopback address must name this
 //!   machine in `Host`. If the name of a page's site resolves to 127.0.0.1, the browser sends that
 //!   name in `Host`; without this rule such a page would pass for a page of this interface. Ports
@@ -54,6 +56,22 @@ impl PageRules {
             self.check_host(request)?;
         }
         if request.method.is_safe() { Ok(()) } else { self.check_origin(request) }
+    }
+
+    /// Checks a get that changes objects. A browser sends it for any page, with the credentials
+    /// that it knows, so it has to come from a program, from a page of this interface or of an
+    /// allowed origin, or from the person in front of the browser.
+    pub fn check_changing_get(&self, request: &Request) -> Result<(), String> {
+        let is_from_elsewhere =
+            |site: &&[u8]| !site.eq_ignore_ascii_case(b"same-origin") && !site.eq_ignore_ascii_case(b"none");
+        match request.lines.all(line::SEC_FETCH_SITE).find(is_from_elsewhere) {
+            Some(site) if !request.lines.contains(line::ORIGIN) => Err(format!(
+                "This request changes objects, and a page of another site has caused a browser to send it \
+                 (Sec-Fetch-Site: {}). Send it with a program\n",
+                shown(site)
+            )),
+            _ => self.check_origin(request),
+        }
     }
 
     fn check_host(&self, request: &Request) -> Result<(), String> {
@@ -211,6 +229,26 @@ mod tests {
             let request = request(method, &[("host", "localhost"), ("origin", "http://evil.example")]);
             assert_eq!(verdict(&listening_on("127.0.0.1:8098"), "127.0.0.1", &request), Ok(()), "{method}");
         }
+    }
+
+    #[test]
+    fn a_get_that_changes_objects_comes_from_no_page_of_another_site() {
+        let changes = |headers: &[(&str, &str)]| {
+            let mut all = vec![("host", "localhost:8098")];
+            all.extend_from_slice(headers);
+            listening_on("127.0.0.1:8098").check_changing_get(&request("GET", &all)).is_ok()
+        };
+        for site in ["cross-site", "same-site", "Cross-Site", "", "new-word"] {
+            assert!(!changes(&[("sec-fetch-site", site)]), "{site}");
+            assert!(!changes(&[("sec-fetch-site", "none"), ("sec-fetch-site", site)]), "{site}");
+        }
+        for site in ["same-origin", "none"] {
+            assert!(changes(&[("sec-fetch-site", site)]), "{site}");
+        }
+        assert!(changes(&[]), "a program");
+        assert!(!changes(&[("origin", "https://evil.example")]));
+        assert!(!changes(&[("sec-fetch-site", "cross-site"), ("origin", "https://evil.example")]));
+        assert!(changes(&[("sec-fetch-site", "cross-site"), ("origin", "https://app.example")]), "an allowed origin");
     }
 
     #[test]

@@ -151,6 +151,12 @@ impl Request {
         let head = parser.next(&mut BytesMut::from(&text[..])).expect("a well-formed head").expect("a whole head");
         Self::of(head.method, head.target, head.lines, Bytes::new(), Session::sample())
     }
+
+    /// The same request over a connection with TLS.
+    pub fn over_tls(self) -> Self {
+        let session = Session { is_encrypted: true, ..Session::clone(&self.session) };
+        Self { session: Arc::new(session), ..self }
+    }
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use super::handler::{Exchange, Handler, Request, Streaming};
 use super::refusal::Refusal;
 use crate::access::Access;
 use crate::jobs::JobClass;
-use crate::map_reduce::{JobGate, NoJob, read_job};
+use crate::map_reduce::{JobGate, NO_LINKS, NoJob, read_job};
 use crate::memory::Held;
 use ombak_mapreduce::{Encoding, Failure as JobFailure};
 use ombak_proto::code;
 use ombak_proto::messages::{RpbMapRedReq, RpbMapRedResp};
 use ombak_proto::reply::write_message;
-use ombak_types::etf::{BinaryText, Term};
+use ombak_types::etf::{BinaryText, StringText, Term};
 
 /// The messages of this feature.
 pub(super) const HANDLERS: &[Handler] = &[Handler::streaming::<RpbMapRedReq>(code::MAP_RED_REQ).of_any_size()];
@@ -29,23 +29,27 @@ impl Request for RpbMapRedReq {
 impl Streaming for RpbMapRedReq {
     async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
         let Exchange { ctx, session, reader, writer, .. } = exchange;
-        ctx.config.jobs.check(JobClass::MapReduce)?;
+        let gate = JobGate::new(ctx.config.jobs, ctx.config.policy.as_ref(), &session.client);
+        // A client that needs permissions is asked for them before.
+        if !gate.asks() {
+            ctx.config.jobs.check(JobClass::MapReduce)?;
+        }
         let Some(encoding) = Encoding::from_content_type(&self.content_type) else {
+            ctx.config.jobs.check(JobClass::MapReduce)?;
             let text = format!("{{unknown_content_type,{}}}", BinaryText(&self.content_type));
             return Err(Refusal::new(text).into());
         };
         // What the job takes is held until it has ended.
         let mut held = Held::new(Some(writer.lease()));
-        let (policy, session) = (ctx.config.policy.clone(), session.client.clone());
-        let gate = JobGate { jobs: ctx.config.jobs, policy, session };
         let job = read_job(&ctx.kv, &mut held, encoding, &self.request, gate);
         let job = reader.while_open(job).await??.map_err(|no_job| match no_job {
             NoJob::Bad(error) => Refusal::new(error.to_string()),
             NoJob::Off(error) => error.into(),
             NoJob::Forbidden(why) => Refusal::new(why),
+            NoJob::FollowsLinks => Refusal::new(StringText(NO_LINKS).to_string()),
         })?;
-        let has_phases = !job.phases.is_empty();
-        let mut running = ctx.map_reduce.run(job);
+        let has_phases = job.has_phases();
+        let mut running = job.run(&ctx.map_reduce);
         while let Some(output) = reader.while_open(running.next()).await? {
             let output = output.map_err(refusal)?;
             let response = encode(encoding, has_phases, output.values).map_err(Refusal::new)?;
@@ -70,6 +74,7 @@ fn encode(encoding: Encoding, has_phases: bool, values: Vec<Term>) -> Result<byt
 fn refusal(failure: JobFailure) -> Refusal {
     match failure {
         JobFailure::Timeout => Refusal::new("timeout"),
+        JobFailure::Forbidden(why) => Refusal::new(why),
         other => Refusal::new(other.to_json().to_string()),
     }
 }

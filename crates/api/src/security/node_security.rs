@@ -210,6 +210,10 @@ impl NodeSecurity {
 }
 
 impl AccessPolicy for NodeSecurity {
+    fn is_in_force(&self) -> bool {
+        self.is_on()
+    }
+
     fn check(&self, session: &Session, access: &Access<'_>) -> Result<(), String> {
         if session.proof == Proof::AdminToken {
             return Ok(());

@@ -237,7 +237,8 @@ fn put_failure(failure: &Failure, out: &mut Writer) {
             optional(input.as_deref(), out);
             optional(stack.as_deref(), out);
         }
-        Failure::Other(text) => {
+        // Only the owner of a job asks whether it may read a bucket, so no part fails for that.
+        Failure::Forbidden(text) | Failure::Other(text) => {
             out.u8(2);
             let cut = text.char_indices().map(|(at, _)| at).take_while(|at| *at < TEXT_BYTES_MAX - 4).last();
             out.bytes(&text.as_bytes()[..if text.len() < TEXT_BYTES_MAX { text.len() } else { cut.unwrap_or(0) }]);

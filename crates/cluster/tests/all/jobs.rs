@@ -290,7 +290,7 @@ async fn a_piece_is_redone_by_another_replica_when_a_node_dies_and_no_result_cou
     gate.0.let_pass(Some(2));
     let map = json!({"map": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "map_object_value"}});
     let job = json!({"inputs": "b", "query": [map]}).to_string();
-    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
+    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap(), None);
     let results = tokio::spawn(async move {
         let mut results = Vec::new();
         while let Some(output) = running.next().await {
@@ -325,7 +325,7 @@ async fn keys_whose_replicas_are_down_are_not_found() {
     let map = json!({"map": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "map_object_value",
                              "arg": "filter_notfound"}});
     let job = json!({"inputs": [["b", key]], "query": [map]}).to_string();
-    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
+    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap(), None);
     assert_eq!(soon(running.next()).await, None);
     cluster.stop().await;
 }
@@ -369,7 +369,7 @@ async fn small_numbers_arrive_from_other_nodes() {
     let count =
         json!({"reduce": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "reduce_count_inputs"}});
     let job = json!({"inputs": "b", "query": [count]}).to_string();
-    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
+    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap(), None);
     let mut results = Vec::new();
     while let Some(output) = soon(running.next()).await {
         results.extend(output.unwrap().values);
@@ -394,7 +394,7 @@ async fn a_job_does_not_ask_a_replica_that_is_known_to_have_missed_writes() {
     cluster.beliefs.set_down(cluster.id(2), false);
     let map = json!({"map": {"language": "erlang", "module": "riak_kv_mapreduce", "function": "map_object_value"}});
     let job = json!({"inputs": "b", "query": [map]}).to_string();
-    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
+    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap(), None);
     let mut results = 0;
     while let Some(output) = soon(running.next()).await {
         results += output.unwrap().values.len();
@@ -418,7 +418,7 @@ async fn all_nodes_forget_a_job_when_its_owner_leaves_it() {
     fill(&cluster, 300).await;
     let map = json!({"map": {"language": "javascript", "name": "Riak.mapValues"}});
     let job = json!({"inputs": "b", "query": [map]}).to_string();
-    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap());
+    let mut running = cluster.node(0).jobs().run(Job::from_json(job.as_bytes()).unwrap(), None);
     let sessions = |pool: &FunctionPool| pool.open_sessions(Lane::Map);
     while !pools.iter().all(|pool| sessions(pool) > 0) {
         soon(running.next()).await.expect("the job ends before all nodes have worked on it").unwrap();

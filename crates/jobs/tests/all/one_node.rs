@@ -45,7 +45,7 @@ impl Node {
 
     /// The results of each phase.
     async fn run(&self, job: Value) -> Result<BTreeMap<usize, Vec<Term>>, Failure> {
-        let mut running = self.jobs.run(Job::from_json(job.to_string().as_bytes()).unwrap());
+        let mut running = self.jobs.run(Job::from_json(job.to_string().as_bytes()).unwrap(), None);
         let mut results: BTreeMap<usize, Vec<Term>> = BTreeMap::new();
         while let Some(output) = running.next().await {
             let output = output?;
@@ -143,7 +143,7 @@ async fn a_job_without_time_times_out() {
     let node = Node::open(tiny());
     node.fill(300).await;
     let job = json!({"inputs": "b", "query": [{"map": erlang("map_object_value")}], "timeout": 1});
-    let mut running = node.jobs.run(Job::from_json(job.to_string().as_bytes()).unwrap());
+    let mut running = node.jobs.run(Job::from_json(job.to_string().as_bytes()).unwrap(), None);
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     let mut last = None;
     while let Some(output) = running.next().await {

@@ -54,7 +54,7 @@ impl Node {
 
     async fn run_job(&self, job: Value) -> Result<Vec<String>, Failure> {
         let job = job.to_string();
-        let mut running = self.jobs.run(Job::from_json(job.as_bytes()).unwrap());
+        let mut running = self.jobs.run(Job::from_json(job.as_bytes()).unwrap(), None);
         let mut results = Vec::new();
         while let Some(output) = running.next().await {
             results.extend(output?.values.iter().map(|value| to_json(value).unwrap()));
@@ -174,7 +174,7 @@ async fn a_job_whose_client_leaves_ends_here_and_is_counted() {
     let number = |name: &str| node.kv.stats().numbers().into_iter().find(|(is, _)| is == name).unwrap().1;
     let endless = source("map", "function(o) { for (;;); }");
     let job = json!({ "inputs": "b", "query": [endless] }).to_string();
-    let mut running = node.jobs.run(Job::from_json(job.as_bytes()).unwrap());
+    let mut running = node.jobs.run(Job::from_json(job.as_bytes()).unwrap(), None);
     let client = tokio::spawn(async move { running.next().await });
     let end = Instant::now() + Duration::from_secs(60);
     let until = async |what: &str, holds: &dyn Fn() -> bool| {

@@ -1,6 +1,6 @@
 //! The phases of a job.
 
-use super::{Batching, JobError, Mapper, Reducer, from_term};
+use super::{Batching, JobError, Mapper, Reducer, ScriptSource, from_term};
 use crate::LinkMatch;
 use crate::native::MODULE;
 use ombak_types::etf::Term;
@@ -47,6 +47,15 @@ impl Phase {
     /// Whether the phase reads objects.
     pub const fn reads_objects(&self) -> bool {
         matches!(self, Self::Map { .. } | Self::Link { .. })
+    }
+
+    /// The function of the phase, if it is one in JavaScript.
+    pub const fn script(&self) -> Option<&ScriptSource> {
+        match self {
+            Self::Map { function: Mapper::Script(source), .. }
+            | Self::Reduce { function: Reducer::Script(source), .. } => Some(source),
+            Self::Map { .. } | Self::Reduce { .. } | Self::Link { .. } => None,
+        }
     }
 
     /// The phase as a request in Erlang's encoding has it: `{map|reduce,Fun,Arg,Keep}` or

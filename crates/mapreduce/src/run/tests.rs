@@ -214,6 +214,58 @@ fn what_is_no_key_fails_a_map_phase() {
     assert!(matches!(&last[..], [Order::End(Err(Failure::Phase(PhaseFailure { phase: 1, .. })))]), "{last:?}");
 }
 
+/// Allows the bucket `b` alone.
+struct OnlyB;
+
+impl BucketAccess for OnlyB {
+    fn may_read(&self, bucket: &Bucket) -> Result<(), String> {
+        if *bucket == Bucket::untyped("b") { Ok(()) } else { Err(format!("no {bucket:?}")) }
+    }
+}
+
+fn elsewhere() -> Input {
+    Input::new(Bucket::untyped("other"), Bytes::from_static(b"k"))
+}
+
+#[test]
+fn a_key_of_a_bucket_that_is_refused_fails_the_job_wherever_it_comes_from() {
+    let refused = Order::End(Err(Failure::Forbidden("no default/other".to_owned())));
+    let begin = |phases: Vec<Phase>, source: Source| {
+        JobRun::new(&job(phases), source, RunLimits::default()).with_access(Some(Arc::new(OnlyB)))
+    };
+    let mut given = begin(vec![map(true)], Source::Keys);
+    given.add_keys(vec![key(1), elsewhere()]);
+    assert_eq!(orders(&mut given), std::slice::from_ref(&refused), "a key of the inputs");
+
+    let mut made = begin(vec![map(true), map(true)], Source::Shares(1));
+    let part = attempt_of(&orders(&mut made)[0]);
+    made.part_done(part, vec![key(1).to_term(), elsewhere().to_term()].into(), None);
+    assert_eq!(orders(&mut made), std::slice::from_ref(&refused), "a result of a map phase, which nobody gets");
+
+    let mut reduced = begin(vec![reduce(ReduceFunction::Identity, true), map(true)], Source::Keys);
+    reduced.end_keys();
+    assert!(matches!(&orders(&mut reduced)[..], [Order::Reduce { phase: 0, .. }]));
+    reduced.reduced(0, Ok(vec![elsewhere().to_term()].into()));
+    assert_eq!(orders(&mut reduced), std::slice::from_ref(&refused), "a result of a reduce phase");
+
+    // The results of two calls are handed over one after the other.
+    let limits = RunLimits { reduce_values_min: 1, ..RunLimits::default() };
+    let job = job(vec![reduce(ReduceFunction::StringToInteger, true), map(true)]);
+    let mut twice = JobRun::new(&job, Source::Keys, limits).with_access(Some(Arc::new(OnlyB)));
+    for made in [elsewhere(), key(1)] {
+        twice.add_keys(vec![key(2)]);
+        assert!(matches!(&orders(&mut twice)[..], [Order::Reduce { phase: 0, .. }]));
+        twice.reduced(0, Ok(vec![made.to_term()].into()));
+    }
+    twice.end_keys();
+    assert_eq!(orders(&mut twice), [refused], "nothing follows the end");
+
+    let mut allowed = begin(vec![map(false), map(true)], Source::Shares(1));
+    let part = attempt_of(&orders(&mut allowed)[0]);
+    allowed.part_done(part, vec![key(1).to_term()].into(), None);
+    assert!(matches!(&orders(&mut allowed)[..], [Order::Run { map: Some(1), .. }]));
+}
+
 #[test]
 fn a_reduce_phase_that_holds_too_much_fails_the_job() {
     let limits = RunLimits { reduce_bytes_max: 10_000, ..RunLimits::default() };

@@ -1,6 +1,7 @@
 //! The commands of `riak admin security`, with Riak's words and tables.
 //!
-//! What it is: [`run`] carries out one command on the records of a [`RecordStore`].
+//! What it is: [`run`] carries out one command on the records of a [`RecordStore`], and [`read`]
+//! one that changes nothing, for somebody who may see no hash.
 //!
 //! What it is not: it parses no command line and prints nothing.
 //!
@@ -43,13 +44,19 @@ struct Command {
     name: &'static str,
     takes: &'static str,
     run: Run,
+    /// Whether it changes nothing.
+    reads: bool,
 }
 
 const fn command(name: &'static str, takes: &'static str, run: Run) -> Command {
-    Command { name, takes, run }
+    Command { name, takes, run, reads: false }
 }
 
-const COMMANDS: [Command; 20] = [
+const fn reading(name: &'static str, takes: &'static str, run: Run) -> Command {
+    Command { name, takes, run, reads: true }
+}
+
+static COMMANDS: [Command; 20] = [
     command("add-user", "<name> [<option>=<value> ...]", users::add),
     command("add-group", "<name> [<option>=<value> ...]", groups::add),
     command("alter-user", "<name> [<option>=<value> ...]", users::alter),
@@ -60,16 +67,16 @@ const COMMANDS: [Command; 20] = [
     command("del-source", "all|<users> <CIDR>", sources::delete),
     command("grant", "<permissions> on (<type> [bucket]|any) to <users>", grants::grant),
     command("revoke", "<permissions> on (<type> [bucket]|any) from <users>", grants::revoke),
-    command("print-users", "", print_roles::users),
-    command("print-user", "<name>", print_roles::user),
-    command("print-groups", "", print_roles::groups),
-    command("print-group", "<name>", print_roles::group),
-    command("print-sources", "", print_sources::sources),
-    command("print-grants", "<name>", print_grants::grants),
+    reading("print-users", "", print_roles::users),
+    reading("print-user", "<name>", print_roles::user),
+    reading("print-groups", "", print_roles::groups),
+    reading("print-group", "<name>", print_roles::group),
+    reading("print-sources", "", print_sources::sources),
+    reading("print-grants", "<name>", print_grants::grants),
     command("ciphers", "[<list>]", ciphers::ciphers),
     command("enable", "", status::enable),
     command("disable", "", status::disable),
-    command("status", "", status::status),
+    reading("status", "", status::status),
 ];
 
 /// Carries out a command. `known_permissions` are the names of all permissions that can be granted.
@@ -81,9 +88,31 @@ pub fn run(
     command: &str,
     arguments: &[String],
 ) -> Result<Answer, ConsoleError> {
-    let Some(found) = COMMANDS.iter().find(|known| known.name == command) else {
-        return Err(ConsoleError::unknown_command(command, COMMANDS.iter().map(|known| known.name)));
-    };
+    let found = find(command, |_| true)?;
     let arguments = Arguments::new(found.name, found.takes, arguments)?;
-    (found.run)(&Present { store, world, known_permissions }, arguments)
+    (found.run)(&Present { store, world, known_permissions, shows_hashes: true }, arguments)
+}
+
+/// Carries out a command that changes nothing. Its answer has no hash.
+pub fn read(
+    store: &dyn RecordStore,
+    world: &dyn World,
+    command: &str,
+    arguments: &[String],
+) -> Result<Answer, ConsoleError> {
+    let found = find(command, |command| command.reads)?;
+    let arguments = Arguments::new(found.name, found.takes, arguments)?;
+    (found.run)(&Present { store, world, known_permissions: &[], shows_hashes: false }, arguments)
+}
+
+/// Whether a command of this name changes nothing.
+pub fn reads(command: &str) -> bool {
+    find(command, |command| command.reads).is_ok()
+}
+
+fn find(name: &str, among: fn(&Command) -> bool) -> Result<&'static Command, ConsoleError> {
+    let known = || COMMANDS.iter().filter(|command| among(command));
+    known()
+        .find(|command| command.name == name)
+        .ok_or_else(|| ConsoleError::unknown_command(name, known().map(|command| command.name)))
 }

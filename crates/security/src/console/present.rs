@@ -12,6 +12,8 @@ pub(super) struct Present<'a> {
     pub(super) store: &'a dyn RecordStore,
     pub(super) world: &'a dyn World,
     pub(super) known_permissions: &'a [&'a str],
+    /// Whether texts show the hashes of passwords, as Riak's do.
+    pub(super) shows_hashes: bool,
 }
 
 /// What a change does with a record that is damaged.

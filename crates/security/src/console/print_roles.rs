@@ -13,11 +13,14 @@ const GROUP_COLUMNS: [Column; 3] = [("group", 10), ("member of", 15), ("options"
 /// The width of a list of groups, in characters. It is wider than the least width of its column.
 const MEMBER_OF: usize = 20;
 
+/// What stands for a hash that is not shown.
+const HIDDEN: &str = "(not shown)";
+
 /// Shows all users.
 pub(super) fn users(present: &Present<'_>, arguments: Arguments<'_>) -> Result<Answer, ConsoleError> {
     let [] = arguments.exactly()?;
     let roles = present.roles();
-    Ok(answer_of_users(&roles, &roles.users()))
+    Ok(answer_of_users(present, &roles, &roles.users()))
 }
 
 /// Shows a user.
@@ -25,13 +28,14 @@ pub(super) fn user(present: &Present<'_>, arguments: Arguments<'_>) -> Result<An
     let [given] = arguments.exactly()?;
     let (roles, name) = (present.roles(), name::stored(given));
     let user = roles.user(&name).ok_or_else(|| ConsoleError::unknown_user(&name))?;
-    Ok(answer_of_users(&roles, &[user]))
+    Ok(answer_of_users(present, &roles, &[user]))
 }
 
 /// Shows a user that was just changed; nothing if somebody else has deleted it.
-pub(super) fn one_user(roles: &Roles, name: &str) -> Answer {
+pub(super) fn one_user(present: &Present<'_>, name: &str) -> Answer {
+    let roles = present.roles();
     let user: Vec<&User> = roles.user(name).into_iter().collect();
-    answer_of_users(roles, &user)
+    answer_of_users(present, &roles, &user)
 }
 
 /// Shows all groups.
@@ -49,11 +53,14 @@ pub(super) fn group(present: &Present<'_>, arguments: Arguments<'_>) -> Result<A
     Ok(answer_of_groups(&roles, &[group]))
 }
 
-fn answer_of_users(roles: &Roles, users: &[&User]) -> Answer {
+fn answer_of_users(present: &Present<'_>, roles: &Roles, users: &[&User]) -> Answer {
     let row = |user: &&User| {
         let groups = roles.groups_of(&user.groups).map(|group| &*group.name);
-        let digits = user.password.as_ref().map(StoredPassword::digits).unwrap_or_default();
-        vec![user.name.to_string(), wrapped(groups, MEMBER_OF), digits, options_term(&user.options)]
+        let digits = user.password.as_ref().map(|password| match present.shows_hashes {
+            true => password.digits(),
+            false => HIDDEN.to_owned(),
+        });
+        vec![user.name.to_string(), wrapped(groups, MEMBER_OF), digits.unwrap_or_default(), options_term(&user.options)]
     };
     let rows: Vec<Vec<String>> = users.iter().map(row).collect();
     let json: Vec<Value> = users.iter().map(|user| json_of_user(roles, user)).collect();

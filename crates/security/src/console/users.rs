@@ -21,7 +21,7 @@ pub(super) fn add(present: &Present<'_>, arguments: Arguments<'_>) -> Result<Ans
     record.password = options.stored_password(present)?;
     record.options = options.others;
     present.add(RecordKey::User(&name), &record)?;
-    Ok(print_roles::one_user(&present.roles(), &name))
+    Ok(print_roles::one_user(present, &name))
 }
 
 /// Changes the options that are given, and keeps the others. As Riak's script does, the answer
@@ -44,7 +44,7 @@ pub(super) fn alter(present: &Present<'_>, arguments: Arguments<'_>) -> Result<A
         }
         record.options.extend(options.others.clone());
     })?;
-    Ok(print_roles::one_user(&present.roles(), &name))
+    Ok(print_roles::one_user(present, &name))
 }
 
 /// Deletes a user, with its sources and grants.

@@ -87,7 +87,10 @@ fn a_hangup_opens_the_file_again_and_a_stop_writes_the_last_lines() {
 fn a_log_that_cannot_be_written_ends_the_start_with_what_to_do_and_it_can_be_off() {
     let home = Home::new("storage_backend = memory\nring_size = 8\naudit.file = /dev/null/audit.log");
     let said = home.run(&["start"]).failed(78);
-    assert!(said.contains("cannot write the audit log /dev/null/audit.log") && said.contains("audit.log = off"), "{said}");
+    assert!(
+        said.contains("cannot write the audit log /dev/null/audit.log") && said.contains("audit.log = off"),
+        "{said}"
+    );
     let home = Home::new("storage_backend = memory\nring_size = 8\naudit.file = /dev/null/audit.log\naudit.log = off");
     home.start().stop();
     let home = Home::new("storage_backend = memory\nring_size = 8\naudit.file = x\nlogger.file = x");

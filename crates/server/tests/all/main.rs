@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod backends;
 mod audit;
+mod backends;
 mod background;
 mod backup;
 mod certificates;

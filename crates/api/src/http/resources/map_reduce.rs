@@ -14,17 +14,16 @@ use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::wire::request_lines::line;
-use crate::map_reduce::{JobGate, NoJob, RESULTS_BYTES_MAX, read_job};
+use crate::map_reduce::{AdmittedJob, JobGate, NO_LINKS, NoJob, RESULTS_BYTES_MAX, read_job};
 use crate::memory::Held;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http::{Method, StatusCode};
-use ombak_jobs::RunningJob;
+use ombak_jobs::{Output, RunningJob};
 use ombak_mapreduce::{Collected, Encoding, Failure, JobError, bytes_held};
 use ombak_types::Error;
 use ombak_types::etf::Term;
-use std::sync::Arc;
 
 /// The paths of this resource.
 pub const PATHS: &[Path] = &[Path::plain("MapReduce", &[Word(b"mapred")], run).ends_with_client()];
@@ -38,19 +37,19 @@ fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
     Box::pin(async move {
         // What the job takes is held until it has ended.
         let mut held = call.request.holds();
-        match begin(call.ctx, call.request, &mut held).await {
-            Ok(running) if call.request.parameter_is("chunked", "true") => {
+        match read(call.ctx, call.request, &mut held).await {
+            Ok(job) if call.request.parameter_is("chunked", "true") => {
                 held.keep_for_answer();
-                parts(running)
+                stream_of(call.ctx, job).await
             }
-            Ok(running) => document(call.request, running).await,
+            Ok(job) => document(call.request, job.run(&call.ctx.map_reduce)).await,
             Err(refusal) => refusal,
         }
     })
 }
 
-/// Reads the job of a request and begins it.
-async fn begin(ctx: &HttpContext, request: &Request, held: &mut Held<'_>) -> Result<RunningJob, Reply> {
+/// Reads the job of a request and checks that it may run.
+async fn read(ctx: &HttpContext, request: &Request, held: &mut Held<'_>) -> Result<AdmittedJob, Reply> {
     decision_graph::admit(ctx, request, READ_OR_POST, None).await?;
     let refused = |error: &Error| error_status::reply_for(error, RequestKind::Other);
     ctx.jobs.check(JobClass::MapReduce).map_err(|error| refused(&error))?;
@@ -61,14 +60,14 @@ async fn begin(ctx: &HttpContext, request: &Request, held: &mut Held<'_>) -> Res
     if content_type.and_then(|text| Encoding::from_content_type(&text)) != Some(Encoding::Json) {
         return Err(reply::page(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
-    let gate = JobGate { jobs: ctx.jobs, policy: ctx.policy.clone(), session: Arc::clone(request.session()) };
+    let gate = JobGate::new(ctx.jobs, ctx.policy.as_ref(), request.session());
     let job = read_job(&ctx.kv, held, Encoding::Json, &request.body, gate).await.map_err(|error| refused(&error))?;
-    let job = job.map_err(|no_job| match no_job {
+    job.map_err(|no_job| match no_job {
         NoJob::Bad(error) => bad(&error),
         NoJob::Off(error) => refused(&error),
         NoJob::Forbidden(why) => reply::text(StatusCode::FORBIDDEN, why),
-    })?;
-    Ok(ctx.map_reduce.run(job))
+        NoJob::FollowsLinks => reply::text(StatusCode::FORBIDDEN, NO_LINKS),
+    })
 }
 
 /// The answer to a request that is no job.
@@ -106,19 +105,43 @@ async fn document(request: &Request, mut running: RunningJob) -> Reply {
 }
 
 fn failed(failure: &Failure) -> Reply {
+    if let Failure::Forbidden(why) = failure {
+        return reply::text(StatusCode::FORBIDDEN, why.clone());
+    }
     reply::json(StatusCode::INTERNAL_SERVER_ERROR, failure.to_json().to_string())
 }
 
-/// Answers with a multipart stream: a part for each piece of results, or the failure.
-fn parts(running: RunningJob) -> Reply {
+/// Begins a job and answers with its results as they are made. If a bucket may be refused, the head
+/// of the answer waits for the first results, so that a refusal in front of them has its status.
+async fn stream_of(ctx: &HttpContext, job: AdmittedJob) -> Reply {
+    let (asks, mut running) = (job.asks(), job.run(&ctx.map_reduce));
+    if !asks {
+        return parts(running, None);
+    }
+    match running.next().await {
+        Some(Err(refused @ Failure::Forbidden(_))) => failed(&refused),
+        first => parts(running, Some(first)),
+    }
+}
+
+/// What a job gives next: results, its failure, or its end.
+type Next = Option<Result<Output, Failure>>;
+
+/// Answers with a multipart stream: a part for each piece of results, or the failure. `first` is
+/// what the job has given already.
+fn parts(running: RunningJob, first: Option<Next>) -> Reply {
     let boundary = base62::boundary(b"mapred");
     let content_type = format!("multipart/mixed;boundary={boundary}");
     let has_phases = !running.job().phases.is_empty();
-    let state = Some((running, boundary, false));
+    let state = Some((running, first, boundary, false));
     let parts = stream::unfold(state, move |state| async move {
-        let (mut running, boundary, is_over) = state?;
+        let (mut running, first, boundary, is_over) = state?;
         let end = |boundary: &str| Bytes::from(format!("\r\n--{boundary}--\r\n"));
-        let output = if is_over { None } else { running.next().await };
+        let output = match first {
+            Some(first) => first,
+            None if is_over => None,
+            None => running.next().await,
+        };
         let json = match output {
             None => return Some((end(&boundary), None)),
             Some(Ok(output)) => part(has_phases, output.phase, output.values),
@@ -129,7 +152,7 @@ fn parts(running: RunningJob) -> Reply {
             Err(failure) => (failure.to_json().to_string(), true),
         };
         let bytes = Bytes::from(format!("\r\n--{boundary}\r\nContent-Type: application/json\r\n\r\n{json}"));
-        Some((bytes, Some((running, boundary, is_over))))
+        Some((bytes, Some((running, None, boundary, is_over))))
     });
     reply::stream(&content_type, parts)
 }

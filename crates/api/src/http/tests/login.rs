@@ -3,6 +3,7 @@
 use super::administration::admin_context;
 use super::tls::https;
 use super::*;
+use crate::admin::AdminContext;
 use crate::client_stream::test_tls::{CLIENT, connect, connect_with_certificate};
 use crate::security::tests::SecurityOfTest;
 use base64::Engine;
@@ -20,21 +21,22 @@ const USE_HTTPS: &str = "Security is enabled and Riak does not accept credential
 const PASSWORD: &str = "alice:se:cret";
 
 /// A node with a plain listener and one with TLS.
-struct Secured {
-    server: Server,
+pub(super) struct Secured {
+    pub(super) server: Server,
     https: SocketAddr,
     _dir: TempDir,
 }
 
 impl Secured {
-    async fn start(test: &SecurityOfTest, monitoring: &[&str]) -> Self {
+    pub(super) async fn start(test: &SecurityOfTest, monitoring: &[&str]) -> Self {
         let (dir, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let config = KvConfig { ring_size: 8, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
         let (limits, jobs) = (HttpLimits::default(), JobSwitches::default());
         let monitoring = monitoring.iter().map(|range| range.parse().unwrap()).collect();
         let server = Server::changed(config, dir, MemoryLimits::default(), limits, jobs, |mut ctx| {
-            ctx.admin = Some(admin_context(ctx.kv.clone(), &backups));
+            let admin = admin_context(ctx.kv.clone(), &backups);
+            ctx.admin = Some(AdminContext { security: Some(test.security.clone()), ..admin });
             ctx.with_security(test.security.clone(), monitoring)
         });
         let server = server.await;
@@ -43,13 +45,25 @@ impl Secured {
     }
 
     /// The answer to a request over TLS. `headers` consists of whole lines.
-    async fn request(&self, with_certificate: bool, request: &str, headers: &str) -> Answer {
+    pub(super) async fn request(&self, with_certificate: bool, request: &str, headers: &str) -> Answer {
+        self.request_with(with_certificate, request, headers, "").await
+    }
+
+    /// The same with a body.
+    pub(super) async fn request_with(
+        &self,
+        with_certificate: bool,
+        request: &str,
+        headers: &str,
+        body: &str,
+    ) -> Answer {
         let socket = TcpStream::connect(self.https).await.unwrap();
         let mut stream = match with_certificate {
             true => connect_with_certificate(socket).await.unwrap(),
             false => connect(socket).await.unwrap(),
         };
-        let text = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let text = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{length}{headers}\r\n{body}");
         stream.write_all(text.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
         let mut read = Vec::new();
@@ -63,7 +77,7 @@ impl Secured {
 }
 
 /// The header line with these credentials; nothing for none.
-fn basic(credentials: &str) -> String {
+pub(super) fn basic(credentials: &str) -> String {
     match credentials {
         "" => String::new(),
         some => format!("Authorization: Basic {}\r\n", STANDARD.encode(some)),
@@ -199,6 +213,34 @@ async fn administration_takes_the_token_or_a_role_over_tls() {
     test.run("grant ombak_admin.observer on any to alice");
     assert_eq!(node.request(false, &format!("GET {path}"), &as_alice).await.status, 200);
     assert_eq!(node.request(false, "POST /admin/v1/stop", &as_alice).await.status, 403);
+}
+
+#[tokio::test]
+async fn an_observer_reads_the_state_of_security_and_changes_nothing() {
+    let test = SecurityOfTest::after(ALICE);
+    let node = Secured::start(&test, &[]).await;
+    let as_alice = format!("X-Ombak-Admin: 1\r\n{}", basic(PASSWORD));
+    let reading = ["status", "print-users", "print-groups", "print-sources"];
+    for role in ["observer", "operator", "security"] {
+        for name in reading {
+            let path = format!("GET /admin/v1/security/{name}");
+            assert_eq!(node.request(false, &path, &as_alice).await.status, 403, "{name} without {role}");
+        }
+        test.run(&format!("grant ombak_admin.{role} on any to alice"));
+        for name in reading {
+            let answer = node.request(false, &format!("GET /admin/v1/security/{name}"), &as_alice).await;
+            assert_eq!(answer.status, 200, "{name} as {role}: {}", answer.text());
+        }
+        let unknown = node.request(false, "GET /admin/v1/security/print-user/nobody", &as_alice).await;
+        assert_eq!(unknown.json()["error"]["kind"], "refused", "{}", unknown.text());
+        for name in ["enable", "disable", "add-user/x", "del-user/alice"] {
+            let refused = node.request(false, &format!("GET /admin/v1/security/{name}"), &as_alice).await;
+            assert_ne!(refused.status, 200, "{name} as {role}");
+        }
+        let posted = node.request_with(false, "POST /admin/v1/security/status", &as_alice, "{}").await;
+        assert_eq!(posted.status, if role == "security" { 200 } else { 403 }, "{role}");
+        test.run(&format!("revoke ombak_admin.{role} on any from alice"));
+    }
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod limits;
 mod link_walk;
 mod listings;
 mod login;
+mod map_reduce;
 mod memory;
 mod node;
 mod noise;

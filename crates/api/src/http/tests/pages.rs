@@ -35,6 +35,35 @@ async fn a_page_of_another_site_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_page_of_another_site_erases_nothing_with_a_get() {
+    let server = Server::start().await;
+    assert_eq!(server.put("/buckets/b/keys/k", "", "value").await.status, 204);
+    // {"change_method":"local"}
+    let filter = "?filter=eyJjaGFuZ2VfbWV0aG9kIjoibG9jYWwifQ%3D%3D";
+    for path in ["/erase/buckets/b", "/reap/buckets/b", "/rangerepair/buckets/b", "/erase/types/default/buckets/b"] {
+        for site in ["cross-site", "same-site"] {
+            let header = format!("Sec-Fetch-Site: {site}\r\n");
+            let refused = server.request("GET", &format!("{path}{filter}"), &header, "").await;
+            assert_eq!(refused.status, 403, "{path} {site}");
+            assert!(refused.text().contains(site), "{}", refused.text());
+        }
+        for foreign in [EVIL, "Referer: http://evil.example/\r\n", "Origin: null\r\n"] {
+            let refused = server.request("GET", &format!("{path}{filter}"), foreign, "").await;
+            assert_eq!(refused.status, 403, "{path} {foreign}");
+        }
+    }
+    let reading = server.request("GET", "/tombs/buckets/b?filter=e30%3D", "Sec-Fetch-Site: cross-site\r\n", "").await;
+    assert_eq!(reading.status, 200, "reading is for every page: {}", reading.text());
+    assert_eq!(server.get("/buckets/b/keys/k").await.status, 200);
+    // These reach the queues of the node, which are not open here.
+    for own in ["", "Sec-Fetch-Site: none\r\n", "Sec-Fetch-Site: same-origin\r\n"] {
+        let served = server.request("GET", &format!("/erase/buckets/b{filter}"), own, "").await;
+        assert_eq!(served.status, 503, "{own}: {}", served.text());
+        assert!(served.text().contains("queues"), "{own}: {}", served.text());
+    }
+}
+
+#[tokio::test]
 async fn a_name_that_was_made_to_point_here_reaches_nothing() {
     let server = Server::start().await;
     let called = async |line: &str| {

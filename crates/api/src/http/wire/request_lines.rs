@@ -50,6 +50,7 @@ pub mod line {
     pub const ORIGIN: LineName = LineName::new("origin");
     pub const RANGE: LineName = LineName::new("range");
     pub const REFERER: LineName = LineName::new("referer");
+    pub const SEC_FETCH_SITE: LineName = LineName::new("sec-fetch-site");
     pub const X_RIAK_IF_NOT_MODIFIED: LineName = LineName::new("x-riak-if-not-modified");
     pub const X_RIAK_VCLOCK: LineName = LineName::new("x-riak-vclock");
 }

@@ -1,6 +1,7 @@
 //! Who may send what while security is on.
 
 use super::*;
+use crate::JobSwitches;
 use crate::client_stream::test_tls::{CLIENT, InPieces, client_tls, connect, connect_with_certificate};
 use crate::security::tests::SecurityOfTest;
 use ombak_proto::messages::{RpbAuthReq, RpbContent, RpbGetReq, RpbPutReq};
@@ -15,19 +16,19 @@ const ALICE: &[&str] = &[
 ];
 
 /// A client with TLS.
-struct Secured {
+pub(super) struct Secured {
     stream: TlsStream<InPieces>,
     inbox: BytesMut,
 }
 
 impl Secured {
-    async fn send(&mut self, request: &[u8]) {
+    pub(super) async fn send(&mut self, request: &[u8]) {
         self.stream.write_all(request).await.unwrap();
         self.stream.flush().await.unwrap();
     }
 
     /// The next frame; `None` at the end of the connection.
-    async fn frame(&mut self) -> Option<Frame> {
+    pub(super) async fn frame(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = next_frame(&mut self.inbox, usize::MAX).unwrap() {
                 return Some(frame);
@@ -45,19 +46,24 @@ impl Secured {
         error_text(&frame).map_or(Ok(frame.code), Err)
     }
 
-    async fn ask(&mut self, request: &[u8]) -> Result<u8, String> {
+    pub(super) async fn ask(&mut self, request: &[u8]) -> Result<u8, String> {
         self.send(request).await;
         self.answer().await
     }
 }
 
 async fn with_security(test: &SecurityOfTest) -> Node {
-    let security = Some(test.security.clone());
-    let policy = Some(test.security.clone() as Arc<dyn crate::AccessPolicy>);
-    Node::with(PbConfig { start_tls: Some(client_tls()), security, policy, ..PbConfig::default() }).await
+    with_security_and(test, JobSwitches::default()).await
 }
 
-async fn secured(node: &Node, has_certificate: bool) -> Secured {
+/// A node on which these jobs are switched on.
+pub(super) async fn with_security_and(test: &SecurityOfTest, jobs: JobSwitches) -> Node {
+    let security = Some(test.security.clone());
+    let policy = Some(test.security.clone() as Arc<dyn crate::AccessPolicy>);
+    Node::with(PbConfig { start_tls: Some(client_tls()), security, policy, jobs, ..PbConfig::default() }).await
+}
+
+pub(super) async fn secured(node: &Node, has_certificate: bool) -> Secured {
     let mut wire = node.connect().await;
     wire.send_bytes(&empty(code::START_TLS)).await;
     wire.expect_empty(code::START_TLS).await;
@@ -74,7 +80,7 @@ fn empty(code: u8) -> Vec<u8> {
     out
 }
 
-fn auth(user: &'static str, password: &'static str) -> Vec<u8> {
+pub(super) fn auth(user: &'static str, password: &'static str) -> Vec<u8> {
     let mut out = Vec::new();
     write_message(code::AUTH_REQ, &RpbAuthReq { user: user.into(), password: password.into() }, &mut out);
     out

@@ -7,6 +7,7 @@ mod index;
 mod limits;
 mod listings;
 mod login;
+mod map_reduce;
 mod memory;
 mod messages;
 mod objects;

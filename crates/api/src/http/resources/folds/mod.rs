@@ -3,12 +3,15 @@
 //!
 //! [`question`] reads what a path asks, [`filter`] the parameter `filter`, and [`answer`] writes
 //! the documents. This file registers the paths and takes a request through the three.
+//!
+//! All of them are gets in Riak, also those that erase, reap and repair. A browser sends a get for
+//! any page, so the latter pass [`crate::http::pages`] as writes do.
 
 mod answer;
 mod filter;
 mod question;
 
-use crate::access::Access;
+use crate::access::{Access, Permission};
 use crate::folds::{self, InvalidDefinition};
 use crate::http::conditional::Validators;
 use crate::http::decision_graph::{Existence, Offers, READ_ONLY, Resource, decide};
@@ -77,14 +80,26 @@ struct Fold<'a> {
     question: Option<FoldQuestion>,
 }
 
-impl Resource for Fold<'_> {
-    fn access(&self) -> Option<Access<'_>> {
-        let permission = match &self.call.parts.part(0)[..] {
+impl Fold<'_> {
+    /// The permission that the path needs.
+    fn permission(&self) -> Permission {
+        match &self.call.parts.part(0)[..] {
             b"erase" => folds::ERASE,
             b"reap" => folds::REAP,
             b"rangerepair" => folds::REPAIR,
             _ => folds::READ,
-        };
+        }
+    }
+
+    /// Whether it is a fold that changes objects, also if it only counts them this time.
+    fn changes_objects(&self) -> bool {
+        self.permission() != folds::READ
+    }
+}
+
+impl Resource for Fold<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        let permission = self.permission();
         Some(match &self.bucket {
             Some(bucket) => Access::to_bucket(permission, Some(&bucket.bucket_type), &bucket.name),
             None => Access::to_node(folds::READ),
@@ -96,6 +111,10 @@ impl Resource for Fold<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
+        if self.changes_objects() {
+            let pages = &self.call.ctx.pages;
+            pages.check_changing_get(self.call.request).map_err(|why| reply::text(StatusCode::FORBIDDEN, why))?;
+        }
         self.question = match FoldQuestion::read(self.call, self.bucket.as_ref()) {
             Ok(question) => Some(question),
             // As in Riak, such a request fails only when the fold begins.
