@@ -10,6 +10,7 @@
 //! * A node that is told of nothing allows what a node without security allows.
 //! * A password is compared with a stored hash on threads of its own, never on a network thread.
 //! * What is remembered or counted about clients is bounded.
+//! * A change of a record costs as much as that record, and no request waits for it.
 //! * The answer to a wrong password, an unknown user and a user without a source is the same, and
 //!   takes as long.
 
@@ -20,6 +21,7 @@ mod login;
 mod node_security;
 mod password_checks;
 mod plain_sessions;
+mod remembered_grants;
 mod remembered_passwords;
 mod security_namespace;
 mod snapshot;

@@ -8,15 +8,14 @@ use super::snapshot::Snapshot;
 use super::switch::Switch;
 use super::tls_ciphers::TlsCiphers;
 use crate::access::{Access, AccessPolicy, AdminRole, Permission, Proof, Session, SessionUser};
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use ombak_security::bounds::{NAME_BYTES_MAX, PASSWORD_BYTES_MAX};
-use ombak_security::{Roles, SourceKind, StoredPassword, denial, denial_on_any};
+use ombak_security::{SourceKind, StoredPassword, denial, denial_on_any};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -29,10 +28,9 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct NodeSecurity {
     switch: Switch,
-    records: Mutex<BTreeMap<Bytes, Arc<str>>>,
-    /// Whether records have changed since the snapshot.
-    is_stale: AtomicBool,
     snapshot: ArcSwap<Snapshot>,
+    /// Held while a change is made, so that none is lost.
+    changing: Mutex<()>,
     /// Counts the changes.
     version: AtomicU64,
     remembered: RememberedPasswords,
@@ -46,9 +44,8 @@ impl NodeSecurity {
     pub fn new(key: [u8; 32], ciphers: Arc<dyn TlsCiphers>) -> Self {
         Self {
             switch: Switch::default(),
-            records: Mutex::default(),
-            is_stale: AtomicBool::new(false),
             snapshot: ArcSwap::default(),
+            changing: Mutex::default(),
             version: AtomicU64::new(0),
             remembered: RememberedPasswords::new(key),
             checks: PasswordChecks::default(),
@@ -73,49 +70,30 @@ impl NodeSecurity {
         &self.switch
     }
 
-    /// Learns that a record has this value now, or is gone. The next request sees it.
+    /// Learns that a record has this value now, or is gone. The next request sees it. This costs as
+    /// much as one record, however many there are, and no request waits for it.
     pub(super) fn record_changed(&self, key: &Bytes, value: Option<Arc<str>>) {
-        let mut records = self.records.lock();
-        match value {
-            Some(value) => drop(records.insert(key.clone(), value)),
-            None => drop(records.remove(key)),
+        let _changing = self.changing.lock();
+        let (next, unreadable) = self.snapshot.load().after(key, value.as_deref());
+        if let Some(record) = unreadable {
+            tracing::error!(%record, "a record of security cannot be read: whom it is about gets nothing");
         }
-        self.is_stale.store(true, Ordering::Release);
+        let next = Arc::new(next);
+        self.snapshot.store(Arc::clone(&next));
         self.version.fetch_add(1, Ordering::Release);
         if key == ombak_security::STATUS_KEY {
-            let status = records.get(key).map(|value| (&key[..], &**value));
-            let (alone, _) = Roles::from_records(status);
-            self.ciphers.choose(alone.ciphers());
-            self.switch.set(alone.is_enabled());
+            // Nothing is known of the ciphers if the record cannot be read. The operator may have
+            // chosen fewer than the node has, so those before stay in force.
+            if !next.roles.is_status_unreadable() {
+                self.ciphers.choose(next.roles.ciphers());
+            }
+            self.switch.set(next.roles.is_enabled());
         }
     }
 
     /// Grows with each change. What was proved counts at least until then.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
-    }
-
-    /// What is known now. A start tells all records one after the other, so the snapshot is made
-    /// when somebody needs it.
-    fn snapshot(&self) -> Guard<Arc<Snapshot>> {
-        if self.is_stale.load(Ordering::Acquire) {
-            self.renew();
-        }
-        self.snapshot.load()
-    }
-
-    #[cold]
-    fn renew(&self) {
-        let records = self.records.lock();
-        if !self.is_stale.load(Ordering::Acquire) {
-            return;
-        }
-        let (roles, unreadable) = Roles::from_records(records.iter().map(|(key, value)| (&key[..], &**value)));
-        for record in unreadable {
-            tracing::error!(%record, "a record of security cannot be read: whom it is about gets nothing");
-        }
-        self.snapshot.store(Arc::new(Snapshot::new(roles)));
-        self.is_stale.store(false, Ordering::Release);
     }
 
     /// Proves that a client is the user whom it names. Returns its session as that user.
@@ -131,7 +109,7 @@ impl NodeSecurity {
             return Err(LoginRefused::NotProved);
         }
         let address = session.peer.ip().to_canonical();
-        let snapshot = self.snapshot().clone();
+        let snapshot = self.snapshot.load_full();
         let user = snapshot.roles.user(credentials.user);
         let source = user.and_then(|user| snapshot.roles.source_for(&user.name, address));
         let proof = match source.map(|source| source.kind) {
@@ -220,7 +198,7 @@ impl AccessPolicy for NodeSecurity {
                 Some(_) => Err("administration needs the admin token while security is off".to_owned()),
             };
         }
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot.load();
         let Some(user) = &session.user else { return Err("Security is enabled, please authenticate first".to_owned()) };
         if Self::knows(&snapshot, user) {
             let grants = snapshot.grants_of(&user.name);
