@@ -24,4 +24,6 @@ pub(crate) enum LoginRefused {
     NotProved,
     /// Too many passwords are being checked. It may try again.
     Overload,
+    /// The node has failed to check its password.
+    Failed,
 }

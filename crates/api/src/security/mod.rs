@@ -12,15 +12,22 @@
 //! * What is remembered or counted about clients is bounded.
 //! * A change of a record costs as much as that record, and no request waits for it.
 //! * The answer to a wrong password, an unknown user and a user without a source is the same, and
-//!   takes as long.
+//!   takes as long. The one exception is a user that has logged in from the same address before,
+//!   who does not wait for what others guess from there.
 
+mod client_network;
 #[cfg(test)]
 mod documented;
 mod failure_brake;
+mod guess_key;
+mod guess_line;
+mod guess_lines;
 mod login;
 mod node_security;
+mod password_check;
 mod password_checks;
 mod plain_sessions;
+mod proven_pairs;
 mod remembered_grants;
 mod remembered_passwords;
 mod security_namespace;
@@ -29,6 +36,7 @@ mod switch;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tls_ciphers;
+mod waiting_checks;
 
 pub(crate) use login::{Credentials, LoginRefused};
 pub use node_security::NodeSecurity;

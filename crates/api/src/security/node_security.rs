@@ -1,26 +1,29 @@
 //! Who the clients of a node are, and what they may do.
 
+use super::client_network::ClientNetwork;
 use super::failure_brake::FailureBrake;
 use super::login::{Credentials, LoginRefused};
-use super::password_checks::PasswordChecks;
+use super::password_check::PasswordCheck;
+use super::password_checks::{CheckFailed, PasswordChecks};
 use super::remembered_passwords::RememberedPasswords;
 use super::snapshot::Snapshot;
 use super::switch::Switch;
 use super::tls_ciphers::TlsCiphers;
+use super::waiting_checks::Client;
 use crate::access::{Access, AccessPolicy, AdminRole, Permission, Proof, Session, SessionUser};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use ombak_security::bounds::{NAME_BYTES_MAX, PASSWORD_BYTES_MAX};
 use ombak_security::{SourceKind, StoredPassword, denial, denial_on_any};
 use parking_lot::Mutex;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
-/// How long the answer to a wrong password takes longer than that to a right one. A client that
-/// guesses waits for it, and nobody else.
+/// How long after its check has begun a wrong password is answered. A check that takes longer is
+/// answered after a multiple of it, so that the answer does not tell how a password is stored. A
+/// client that guesses waits for it, and nobody else.
 const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 
 /// Who the clients of a node are, and what they may do. The namespace of the metadata tells it what
@@ -33,9 +36,9 @@ pub struct NodeSecurity {
     changing: Mutex<()>,
     /// Counts the changes.
     version: AtomicU64,
-    remembered: RememberedPasswords,
+    remembered: Arc<RememberedPasswords>,
     checks: PasswordChecks,
-    brake: Mutex<FailureBrake>,
+    brake: Arc<FailureBrake>,
     ciphers: Arc<dyn TlsCiphers>,
 }
 
@@ -47,9 +50,9 @@ impl NodeSecurity {
             snapshot: ArcSwap::default(),
             changing: Mutex::default(),
             version: AtomicU64::new(0),
-            remembered: RememberedPasswords::new(key),
+            remembered: Arc::new(RememberedPasswords::new(key)),
             checks: PasswordChecks::default(),
-            brake: Mutex::default(),
+            brake: Arc::default(),
             ciphers,
         }
     }
@@ -109,6 +112,7 @@ impl NodeSecurity {
             return Err(LoginRefused::NotProved);
         }
         let address = session.peer.ip().to_canonical();
+        let network = ClientNetwork::of(address);
         let snapshot = self.snapshot.load_full();
         let user = snapshot.roles.user(credentials.user);
         let source = user.and_then(|user| snapshot.roles.source_for(&user.name, address));
@@ -119,11 +123,11 @@ impl NodeSecurity {
             }
             Some(SourceKind::Password) => {
                 let stored = user.and_then(|user| user.password.as_ref());
-                self.check_password(credentials, address, stored).await?.then_some(Proof::Password)
+                self.check_password(credentials, network, stored).await?.then_some(Proof::Password)
             }
             // The answer takes as long as that to a wrong password.
             Some(SourceKind::Certificate) | None => {
-                self.check_password(credentials, address, None).await?;
+                self.check_password(credentials, network, None).await?;
                 None
             }
         };
@@ -140,45 +144,61 @@ impl NodeSecurity {
     async fn check_password(
         &self,
         credentials: Credentials<'_>,
-        address: IpAddr,
+        network: ClientNetwork,
         stored: Option<&StoredPassword>,
     ) -> Result<bool, LoginRefused> {
         let Credentials { user, password } = credentials;
-        let text = stored.map(StoredPassword::to_text);
-        if text.as_ref().is_some_and(|text| self.remembered.has(user, password, text)) {
+        if stored.is_some_and(|stored| self.remembered.has(user, password, &stored.to_text())) {
+            self.brake.proved(user, network);
             return Ok(true);
         }
-        let place = self.brake.lock().take_place(user, address, Instant::now());
-        sleep(place.ok_or(LoginRefused::Overload)?).await;
-        let (given, against) = (password.to_vec(), stored.cloned());
-        let check = move || match against {
-            Some(stored) => stored.matches(&given),
-            None => {
-                StoredPassword::decoy().matches(&given);
-                false
-            }
-        };
-        let is_right = self.checks.run(address, check).await.map_err(|_| LoginRefused::Overload)?;
-        if let (true, Some(text)) = (is_right, text) {
-            self.brake.lock().succeeded(user, address);
-            self.remembered.note(user, password, &text);
-            return Ok(true);
+        // The place is free again when this future is dropped, because the client has gone.
+        let place = self.brake.take_place(user, network, Instant::now()).ok_or(LoginRefused::Overload)?;
+        sleep_until(place.time().into()).await;
+        let client = Client { is_proven: place.is_proven(), key: place.turn_key() };
+        let check = PasswordCheck::new(credentials, stored, place, &self.remembered);
+        let (began, is_right) = self.checks.run(client, || (Instant::now(), check.run())).await?;
+        if !is_right {
+            let pauses = began.elapsed().as_nanos() / FAILURE_PAUSE.as_nanos() + 1;
+            sleep_until((began + FAILURE_PAUSE * u32::try_from(pauses).unwrap_or(u32::MAX)).into()).await;
         }
-        self.brake.lock().failed(user, address, Instant::now());
-        sleep(FAILURE_PAUSE).await;
-        Ok(false)
+        Ok(is_right)
+    }
+
+    /// For how many users and networks guesses are counted.
+    #[cfg(test)]
+    pub(super) fn guessed(&self) -> usize {
+        self.brake.pairs()
+    }
+
+    /// How many checks wait for a thread.
+    #[cfg(test)]
+    pub(super) fn checks_waiting(&self) -> usize {
+        self.checks.waiting()
+    }
+
+    /// How many guesses for a user from this machine wait or are being looked at.
+    #[cfg(test)]
+    pub(crate) fn guesses_waiting(&self, user: &str) -> usize {
+        self.brake.waiting(user, ClientNetwork::of(std::net::Ipv4Addr::LOCALHOST.into()))
+    }
+
+    /// Has wrong passwords for a user from this machine, so that the next ones wait for five
+    /// seconds each, and keeps the first few of these places.
+    #[cfg(test)]
+    pub(crate) fn line_up(&self, user: &str, places: usize) -> impl Sized + use<> {
+        let network = ClientNetwork::of(std::net::Ipv4Addr::LOCALHOST.into());
+        let place = || self.brake.take_place(user, network, Instant::now());
+        for mut place in (0..20).filter_map(|_| place()) {
+            place.looked_at();
+        }
+        (0..places).map(|_| place()).collect::<Vec<_>>()
     }
 
     /// How many passwords were compared with a hash.
     #[cfg(test)]
     pub(super) fn compared(&self) -> usize {
-        self.checks.begun()
-    }
-
-    /// For how many users and addresses guesses are counted.
-    #[cfg(test)]
-    pub(super) fn guessed(&self) -> usize {
-        self.brake.lock().len()
+        self.brake.looked_at()
     }
 
     /// Whether the user of a session is still the one that has logged in.
@@ -215,5 +235,14 @@ impl AccessPolicy for NodeSecurity {
             true => denial_on_any(&user.name, access.permission.name()),
             false => denial(&user.name, access.permission.name(), access.bucket_type, access.bucket),
         })
+    }
+}
+
+impl From<CheckFailed> for LoginRefused {
+    fn from(failed: CheckFailed) -> Self {
+        match failed {
+            CheckFailed::NoPlace => Self::Overload,
+            CheckFailed::Panicked => Self::Failed,
+        }
     }
 }
