@@ -71,8 +71,8 @@ mod tests {
         assert!(!after.grants_of("u0").permits_on_any("riak_kv.put"));
     }
 
-    /// A change must cost what one record costs, however many there are. The bound is loose, since
-    /// others use the processor too: reading 10,000 records takes a thousand times as long.
+    /// A change must cost what one record costs, however many there are: 7 us where all take 81 ms.
+    /// The bound is loose, since others use the processor too. Copying 10,000 entries exceeds it.
     #[test]
     fn a_change_among_ten_thousand_users_costs_as_much_as_one_record() {
         let (mut snapshot, mut times) = (with(10_000), Vec::new());
@@ -89,6 +89,6 @@ mod tests {
         drop(read);
         times.sort_unstable();
         println!("one change: {:?} in the median, all records: {whole:?}", times[50]);
-        assert!(times[50] * 50 < whole, "{:?} {whole:?}", times[50]);
+        assert!(times[50] * 1000 < whole, "{:?} {whole:?}", times[50]);
     }
 }
