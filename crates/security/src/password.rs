@@ -31,6 +31,9 @@ const HASH_BYTES: std::ops::RangeInclusive<usize> = 16..=64;
 /// How many bytes the hash of Riak has. A longer one would cost more.
 const SHA1_BYTES: usize = 20;
 
+/// The salt of work whose hash nobody keeps.
+const DECOY_SALT: [u8; 16] = [0x5a; 16];
+
 const PBKDF2: &str = "pbkdf2-sha1";
 const ARGON2ID: &str = "argon2id";
 
@@ -54,6 +57,16 @@ enum Method {
     },
     /// As costly as a new hash. No password matches it.
     Decoy,
+}
+
+impl Method {
+    /// Whether comparing costs less than with a new hash.
+    const fn is_cheap(self) -> bool {
+        match self {
+            Self::Argon2id { memory_kib, passes, .. } => memory_kib * passes < MEMORY_KIB * PASSES,
+            Self::Pbkdf2Sha1 { .. } | Self::Decoy => true,
+        }
+    }
 }
 
 /// Why there is no stored password. It has no part of one.
@@ -99,34 +112,41 @@ impl StoredPassword {
     /// What the password of nobody is compared with, so that an unknown user takes as long as a
     /// wrong password. No password matches it.
     pub fn decoy() -> Self {
-        Self { method: Method::Decoy, salt: [0x5a; 16].into(), hash: [0; 32].into() }
+        Self { method: Method::Decoy, salt: DECOY_SALT.into(), hash: [0; 32].into() }
     }
 
     /// Whether a password is the stored one. It computes a hash, which takes tens of milliseconds
     /// and [`memory_kib`](Self::memory_kib) of memory. How long it takes depends on no byte of the
     /// password and of the hash. Without memory the answer is no.
+    ///
+    /// A hash of Riak can cost next to nothing. Comparing with a hash that is cheaper than a new one
+    /// costs a new one besides, so that its user cannot be told from nobody, whose passwords are
+    /// compared with the decoy.
     pub fn matches(&self, given: &[u8]) -> bool {
         if given.len() > PASSWORD_BYTES_MAX {
             return false;
         }
-        let (memory_kib, passes, lanes) = match self.method {
+        let is_right = match self.method {
             Method::Pbkdf2Sha1 { iterations } => {
-                return pbkdf2::verify(pbkdf2::PBKDF2_HMAC_SHA1, iterations, &self.salt, given, &self.hash).is_ok();
+                pbkdf2::verify(pbkdf2::PBKDF2_HMAC_SHA1, iterations, &self.salt, given, &self.hash).is_ok()
             }
-            Method::Argon2id { memory_kib, passes, lanes } => (memory_kib, passes, lanes),
-            Method::Decoy => (MEMORY_KIB, PASSES, LANES),
+            Method::Argon2id { memory_kib, passes, lanes } => {
+                let mut hash = vec![0; self.hash.len()];
+                let made = argon2id(memory_kib, passes, lanes, &self.salt, given, &mut hash).is_ok();
+                made & are_equal(&hash, &self.hash)
+            }
+            Method::Decoy => false,
         };
-        let mut hash = vec![0; self.hash.len()];
-        let made = argon2id(memory_kib, passes, lanes, &self.salt, given, &mut hash).is_ok();
-        made & are_equal(&hash, &self.hash) & (self.method != Method::Decoy)
+        // The work comes first, so that it is done for a wrong password, too.
+        (!self.method.is_cheap() || does_the_work_of_a_new_hash(given)) & is_right
     }
 
     /// How much memory a comparison takes, in KiB.
     pub fn memory_kib(&self) -> u32 {
         match self.method {
-            Method::Pbkdf2Sha1 { .. } => 1,
-            Method::Argon2id { memory_kib, .. } => memory_kib,
-            Method::Decoy => MEMORY_KIB,
+            Method::Argon2id { memory_kib, .. } if !self.method.is_cheap() => memory_kib,
+            Method::Argon2id { memory_kib, .. } => memory_kib.max(MEMORY_KIB),
+            Method::Pbkdf2Sha1 { .. } | Method::Decoy => MEMORY_KIB,
         }
     }
 
@@ -188,6 +208,14 @@ impl StoredPassword {
             _ => None,
         }
     }
+}
+
+/// Computes a hash as costly as a new one, and forgets it. False without memory.
+fn does_the_work_of_a_new_hash(password: &[u8]) -> bool {
+    let mut hash = [0; 32];
+    let made = argon2id(MEMORY_KIB, PASSES, LANES, &DECOY_SALT, password, &mut hash).is_ok();
+    std::hint::black_box(hash);
+    made
 }
 
 fn argon2id(

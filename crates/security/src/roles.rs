@@ -1,23 +1,34 @@
 //! Who the users are, and what they may do.
 
-use crate::record::{Grant, Membership, Records};
+use crate::record::{
+    AllRecord, Grant, GroupRecord, Membership, Record, RecordKey, Records, StatusRecord, Unreadable, UserRecord,
+};
+use crate::shared_map::SharedMap;
 use crate::source::{Source, most_specific};
 use crate::{EffectiveGrants, Group, UnreadableRecord, User};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The name under which the grants of all are listed.
 const ALL: &str = "all";
 
-/// Who the users are, and what they may do, as of one moment.
-#[derive(Debug, Default)]
+/// Who the users are, and what they may do, as of one moment. A copy shares what has not been
+/// changed since, so a copy and a change cost as much as one record.
+#[derive(Clone, Debug, Default)]
 pub struct Roles {
+    status: Status,
+    users: SharedMap<User>,
+    groups: SharedMap<Group>,
+    all: Arc<OfAll>,
+    inherited_version: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Status {
     is_enabled: bool,
-    ciphers: Option<String>,
-    users: HashMap<Arc<str>, User>,
-    groups: HashMap<Arc<str>, Group>,
-    all: OfAll,
+    ciphers: Option<Arc<str>>,
+    is_unreadable: bool,
 }
 
 #[derive(Debug, Default)]
@@ -41,60 +52,119 @@ impl Roles {
     /// anything: an unreadable user is unknown, and an unreadable group is none. Without the record
     /// of all users nobody has a source. An unreadable status means that security is on.
     pub fn from_records<'a>(records: impl IntoIterator<Item = (&'a [u8], &'a str)>) -> (Self, Vec<UnreadableRecord>) {
-        let mut records = Records::read(records);
-        let unreadable = std::mem::take(&mut records.unreadable);
-        (Self::new(records), unreadable)
+        let mut roles = Self::default();
+        let changes = records.into_iter().map(|(key, value)| roles.change(key, Some(value)));
+        let unreadable = changes.filter_map(Result::err).collect();
+        (roles, unreadable)
     }
 
     pub(crate) fn new(records: Records) -> Self {
-        let user = |(name, record): (String, crate::record::UserRecord)| {
-            let name: Arc<str> = name.into();
-            let crate::record::UserRecord { id, groups, options, password, sources, grants, .. } = record;
-            (Arc::clone(&name), User { name, id: id.0, password, options, groups, sources, grants })
+        let mut roles = Self::default();
+        roles.set_status(records.status);
+        roles.set_all(records.all);
+        records.users.into_iter().for_each(|(name, record)| roles.set_user(&name, Some(record)));
+        records.groups.into_iter().for_each(|(name, record)| roles.set_group(&name, Some(record)));
+        roles
+    }
+
+    /// Learns that a record has this value now, or is gone. A value that cannot be read is as in
+    /// [`Self::from_records`]: what the record said before counts no more.
+    pub fn change(&mut self, key: &[u8], value: Option<&str>) -> Result<(), UnreadableRecord> {
+        let unreadable = |why: String| UnreadableRecord::new(key, why);
+        let changed = match RecordKey::read(key).map_err(unreadable)? {
+            RecordKey::Status => {
+                let record = value.map(StatusRecord::read);
+                self.set_status(record.clone().map(|read| read.map_err(drop)));
+                record.transpose().map(drop)
+            }
+            RecordKey::All => {
+                let record = value.map(AllRecord::read);
+                self.set_all(record.clone().map(|read| read.map_err(drop)));
+                record.transpose().map(drop)
+            }
+            RecordKey::User(name) => {
+                let (record, outcome) = split(value.map(UserRecord::read));
+                self.set_user(name, record);
+                outcome
+            }
+            RecordKey::Group(name) => {
+                let (record, outcome) = split(value.map(GroupRecord::read));
+                self.set_group(name, record);
+                outcome
+            }
         };
-        let group = |(name, record): (String, crate::record::GroupRecord)| {
-            let name: Arc<str> = name.into();
-            let crate::record::GroupRecord { id, groups, options, grants, .. } = record;
-            (Arc::clone(&name), Group { name, options, id, groups, grants })
+        changed.map_err(|why| unreadable(why.to_string()))
+    }
+
+    fn set_status(&mut self, record: Option<Result<StatusRecord, ()>>) {
+        self.status = match record {
+            None => Status::default(),
+            Some(Ok(StatusRecord { enabled, ciphers, .. })) => {
+                Status { is_enabled: enabled, ciphers: ciphers.map(Arc::from), is_unreadable: false }
+            }
+            Some(Err(())) => Status { is_enabled: true, ciphers: None, is_unreadable: true },
         };
-        let all = match records.all {
+    }
+
+    fn set_all(&mut self, record: Option<Result<AllRecord, ()>>) {
+        self.all = Arc::new(match record {
             None => OfAll::default(),
             Some(Ok(all)) => OfAll { sources: all.sources, grants: all.grants, is_unreadable: false },
             Some(Err(())) => OfAll { is_unreadable: true, ..OfAll::default() },
-        };
-        let (is_enabled, ciphers) = match records.status {
-            None => (false, None),
-            Some(Ok(status)) => (status.enabled, status.ciphers),
-            Some(Err(())) => (true, None),
-        };
-        Self {
-            is_enabled,
-            ciphers,
-            users: records.users.into_iter().map(user).collect(),
-            groups: records.groups.into_iter().map(group).collect(),
-            all,
-        }
+        });
+        self.inherited_version += 1;
+    }
+
+    fn set_user(&mut self, name: &str, record: Option<UserRecord>) {
+        let user = record.map(|UserRecord { id, groups, options, password, sources, grants, .. }| {
+            Arc::new(User { name: name.into(), id: id.0, password, options, groups, sources, grants })
+        });
+        self.users.set(name, user);
+    }
+
+    fn set_group(&mut self, name: &str, record: Option<GroupRecord>) {
+        let group = record.map(|GroupRecord { id, groups, options, grants, .. }| {
+            Arc::new(Group { name: name.into(), options, id, groups, grants })
+        });
+        self.groups.set(name, group);
+        self.inherited_version += 1;
     }
 
     /// Whether clients have to prove who they are.
     pub fn is_enabled(&self) -> bool {
-        self.is_enabled
+        self.status.is_enabled
+    }
+
+    /// Whether the record that says it cannot be read, so that nothing is known of the ciphers.
+    pub fn is_status_unreadable(&self) -> bool {
+        self.status.is_unreadable
     }
 
     /// The ciphers of TLS as they were given, with colons between their names; `None` if the node
     /// chooses them itself.
     pub fn ciphers(&self) -> Option<&str> {
-        self.ciphers.as_deref()
+        self.status.ciphers.as_deref()
     }
 
     /// The user of a name. Names are compared exactly.
     pub fn user(&self, name: &str) -> Option<&User> {
+        self.shared_user(name).map(|user| &**user)
+    }
+
+    /// The user of a name. Two states of one history have the same allocation of a user exactly if
+    /// the record of the user was not changed between them.
+    pub fn shared_user(&self, name: &str) -> Option<&Arc<User>> {
         self.users.get(name)
+    }
+
+    /// Grows in each history of changes with what users inherit: groups, and what all have.
+    pub fn inherited_version(&self) -> u64 {
+        self.inherited_version
     }
 
     /// The group of a name. Names are compared exactly.
     pub fn group(&self, name: &str) -> Option<&Group> {
-        self.groups.get(name)
+        self.groups.get(name).map(|group| &**group)
     }
 
     /// How a user proves who it is from an address; `None` if it cannot. Of the sources that have
@@ -165,14 +235,14 @@ impl Roles {
 
     /// All users, sorted by name.
     pub(crate) fn users(&self) -> Vec<&User> {
-        let mut users: Vec<&User> = self.users.values().collect();
+        let mut users: Vec<&User> = self.users.values().map(|user| &**user).collect();
         users.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         users
     }
 
     /// All groups, sorted by name.
     pub(crate) fn groups(&self) -> Vec<&Group> {
-        let mut groups: Vec<&Group> = self.groups.values().collect();
+        let mut groups: Vec<&Group> = self.groups.values().map(|group| &**group).collect();
         groups.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         groups
     }
@@ -180,5 +250,13 @@ impl Roles {
     /// The sources of all users.
     pub(crate) fn sources_of_all(&self) -> &[Source] {
         &self.all.sources
+    }
+}
+
+/// What was read of a record, and why it could not be.
+fn split<T>(read: Option<Result<T, Unreadable>>) -> (Option<T>, Result<(), Unreadable>) {
+    match read.transpose() {
+        Ok(record) => (record, Ok(())),
+        Err(why) => (None, Err(why)),
     }
 }

@@ -191,3 +191,53 @@ proptest! {
         let _ = (roles.grants_of("alice"), roles.source_for("alice", address(HERE)));
     }
 }
+
+/// A state that has followed all changes is the one that is read from the records as they are now.
+#[test]
+fn a_state_that_follows_changes_equals_one_that_is_read() {
+    let later = r#"{"version":2}"#;
+    let (user, group) = (FIXTURES[2].1, FIXTURES[3].1);
+    let other_group = group.replace("fedcba9876543210", "fedcba9876543211");
+    let changes: [(&str, Option<&str>); 14] = [
+        ("user/alice", Some(user)),
+        ("group/admins", Some(&other_group)),
+        ("all", Some(FIXTURES[1].1)),
+        ("status", Some(FIXTURES[0].1)),
+        ("group/admins", Some(group)),
+        ("all", Some(later)),
+        ("all", None),
+        ("status", Some(later)),
+        ("group/admins", Some(later)),
+        ("status", None),
+        ("user/alice", Some("{}")),
+        ("user/alice", Some(user)),
+        ("all", Some(FIXTURES[1].1)),
+        ("user/alice", None),
+    ];
+    let (mut roles, mut records) = (Roles::default(), std::collections::BTreeMap::new());
+    for (key, value) in changes {
+        let before = roles.clone();
+        let shown = seen(&before);
+        let changed = roles.change(key.as_bytes(), value.map(str::trim_end));
+        assert_eq!(changed.is_ok(), value.is_none_or(|value| validate(key.as_bytes(), value.trim_end()).is_ok()));
+        match value {
+            Some(value) => drop(records.insert(key, value)),
+            None => drop(records.remove(key)),
+        }
+        let records: Vec<_> = records.iter().map(|(key, value)| (*key, *value)).collect();
+        assert_eq!(seen(&roles), seen(&read(&records).0), "{key}");
+        assert_eq!(seen(&before), shown, "the state before it has not changed");
+        assert_eq!(
+            roles.inherited_version() != before.inherited_version(),
+            !key.starts_with("user/") && key != "status"
+        );
+    }
+}
+
+/// What the decisions of a state are, and what it says of itself.
+fn seen(roles: &Roles) -> String {
+    let (alice, grants) = (roles.user("alice"), roles.grants_of("alice"));
+    let sources = [HERE, "fd00::9", "192.168.1.9"].map(|from| roles.source_for("alice", address(from)));
+    let status = (roles.is_enabled(), roles.is_status_unreadable(), roles.ciphers());
+    format!("{status:?} {alice:?} {:?} {sources:?} {grants:?}", roles.group("admins"))
+}

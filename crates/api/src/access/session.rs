@@ -1,5 +1,6 @@
 //! Who is at the other end of a connection.
 
+use ombak_audit::Place;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -67,6 +68,11 @@ impl Session {
     /// encrypted.
     pub fn new(peer: SocketAddr, listener: Arc<str>) -> Self {
         Self { peer, listener, is_encrypted: false, proof: Proof::Nothing, user: None }
+    }
+
+    /// Where the requests come from, for the audit log.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { peer: self.peer, listener: &self.listener, is_encrypted: self.is_encrypted }
     }
 
     /// Whether the client has the certificate of a user.

@@ -1,9 +1,9 @@
 //! A change by administration, as the audit log has it.
 
 use super::AdminError;
-use crate::access::{Proof, Session};
+use crate::access::Proof;
 use crate::http::Request;
-use ombak_audit::{AuditEvent, AuditLog, EventKind, Outcome, Place, redacted};
+use ombak_audit::{AuditEvent, AuditLog, EventKind, Outcome, redacted};
 
 /// A change that is under way. It is in the log when it has ended, and also if its client goes away
 /// before that.
@@ -57,7 +57,7 @@ fn tell(log: &AuditLog, kind: EventKind, request: &Request, outcome: Outcome<'_>
     let action = format!("{} {}", request.method, request.target.path());
     log.record(&AuditEvent {
         kind,
-        place: place(session),
+        place: session.place(),
         user: session.user.as_ref().map(|user| &*user.name),
         proof,
         action: &action,
@@ -65,9 +65,4 @@ fn tell(log: &AuditLog, kind: EventKind, request: &Request, outcome: Outcome<'_>
         outcome,
         detail: redacted(&request.body),
     });
-}
-
-/// Where the requests of a session come from.
-pub(crate) fn place(session: &Session) -> Place<'_> {
-    Place { peer: session.peer, listener: &session.listener, is_encrypted: session.is_encrypted }
 }

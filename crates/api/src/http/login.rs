@@ -69,6 +69,7 @@ pub async fn identify(
     let session = Arc::new(session.map_err(|refused| match refused {
         LoginRefused::NotProved => unauthorized(),
         LoginRefused::Overload => overload(),
+        LoginRefused::Failed => failed(),
     })?);
     *last = Some(LastLogin { header: header.to_vec(), session: Arc::clone(&session), version });
     Ok(session)
@@ -129,6 +130,11 @@ fn unauthorized() -> Reply {
 fn overload() -> Reply {
     let text = "overload: too many clients prove who they are at the same time\n";
     reply::text(StatusCode::SERVICE_UNAVAILABLE, text)
+}
+
+fn failed() -> Reply {
+    let text = "internal error: the node has failed to check the password\n";
+    reply::text(StatusCode::INTERNAL_SERVER_ERROR, text)
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Request for RpbAuthReq {
 
 impl Streaming for RpbAuthReq {
     async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
-        let Exchange { frame, ctx, session, writer, .. } = exchange;
+        let Exchange { frame, ctx, session, reader, writer } = exchange;
         let security = ctx.config.security.as_deref().filter(|security| security.is_on());
         let Some(security) = security.filter(|_| session.client.user.is_none()) else {
             return Err(Refusal::new(format!("Unknown message code: {}", code::AUTH_REQ)).into());
@@ -60,7 +60,10 @@ impl Streaming for RpbAuthReq {
         // What is no text is no name of a user.
         let user = std::str::from_utf8(&self.user).unwrap_or_default();
         let credentials = Credentials { user, password: &self.password };
-        match security.log_in(&session.client, credentials).await {
+        // The client need not wait for the answers before this one until its password was checked.
+        writer.flush().await?;
+        // If it goes meanwhile, its guess makes room for others.
+        match reader.while_open(security.log_in(&session.client, credentials)).await? {
             Ok(client) => {
                 session.client = Arc::new(client);
                 write_empty(code::AUTH_RESP, &mut writer.buffer);
@@ -68,6 +71,9 @@ impl Streaming for RpbAuthReq {
             }
             Err(LoginRefused::Overload) => {
                 Err(Refusal::new("overload: too many clients prove who they are at the same time").into())
+            }
+            Err(LoginRefused::Failed) => {
+                Err(Refusal::new("internal error: the node has failed to check the password").into())
             }
             Err(LoginRefused::NotProved) => {
                 session.login_attempts += 1;

@@ -1,153 +1,252 @@
 //! How guessing passwords is slowed down.
 //!
-//! What it is: for each user at each address, a count of failures and the time at which the next
-//! password may be looked at. A password that was verified before is not looked at again, so the
-//! clients of a user go on while somebody else guesses. Nobody can lock out other users or other
-//! addresses, because only the pair of both is slowed down.
+//! What it is: failures are counted for each user in each network, and for each network. A guess
+//! takes a [`GuessPlace`], which says when it may be looked at, and what comes of it is counted
+//! when the place is dropped.
 //!
-//! What it is not: it knows no passwords, and does not wait. Time is given to it.
+//! What it is not: it knows no passwords, and does not wait. A password that was verified before is
+//! not looked at again, so the clients of a user go on while somebody else guesses.
+//!
+//! Invariants:
+//! * Nobody can lock out users in other networks.
+//! * Behind an address that many share, the failures of one user delay others by at most five
+//!   seconds, and those that have logged in from there not at all.
+//! * A place that nobody waits for any more is free again. A password that was looked at counts,
+//!   even if its client has gone meanwhile.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use super::client_network::ClientNetwork;
+use super::guess_key::GuessKey;
+use super::guess_line::Pace;
+use super::guess_lines::GuessLines;
+use super::proven_pairs::ProvenPairs;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So many failures have no consequence: people mistype.
-const FREE_FAILURES: u32 = 3;
-/// The wait after the first failure that counts. It doubles with each further one.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// The longest wait, which is the one of Riak.
-const WAIT_MAX: Duration = Duration::from_secs(5);
-/// A pair that has been quiet for so long is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
-/// How many pairs are kept. Beyond that, those that are quiet longest are forgotten.
-const PAIRS_MAX: usize = 10_000;
-/// How long somebody may have to wait in line. Beyond that the answer is no at once.
-const LINE_MAX: Duration = Duration::from_secs(30);
+/// For a user in a network. The longest time between two guesses is the one of Riak.
+const OF_PAIR: Pace = Pace {
+    free_failures: 3,
+    first_gap: Duration::from_millis(250),
+    gap_max: Duration::from_secs(5),
+    wait_max: Duration::from_secs(30),
+    forgives_one_in: Duration::from_secs(60),
+};
 
-/// The failures of pairs of a user and an address.
-#[derive(Debug, Default)]
-pub(super) struct FailureBrake {
-    pairs: HashMap<(Box<str>, IpAddr), Pair>,
+/// For a network. Many users may share it, so it is slowed down late and little, and waits are
+/// short.
+const OF_NETWORK: Pace = Pace {
+    free_failures: 50,
+    first_gap: Duration::from_millis(50),
+    gap_max: Duration::from_millis(250),
+    wait_max: Duration::from_secs(5),
+    forgives_one_in: Duration::from_secs(5),
+};
+
+/// Counts the failures of all clients.
+#[derive(Debug)]
+pub(super) struct FailureBrake(Mutex<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    pairs: GuessLines,
+    networks: GuessLines,
+    proven: ProvenPairs,
+    #[cfg(test)]
+    looked_at: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Pair {
-    failures: u32,
-    last: Instant,
-    /// When the next password may be looked at.
-    next: Instant,
-}
-
-impl Pair {
-    fn wait(self) -> Duration {
-        match self.failures.checked_sub(FREE_FAILURES + 1) {
-            None => Duration::ZERO,
-            Some(doublings) => FIRST_WAIT.saturating_mul(1 << doublings.min(10)).min(WAIT_MAX),
-        }
+impl Default for FailureBrake {
+    fn default() -> Self {
+        Self(Mutex::new(Counts {
+            pairs: GuessLines::new(OF_PAIR),
+            networks: GuessLines::new(OF_NETWORK),
+            proven: ProvenPairs::default(),
+            #[cfg(test)]
+            looked_at: 0,
+        }))
     }
 }
 
 impl FailureBrake {
-    /// How long the next password of a pair has to wait before it is looked at; `None` if too many
-    /// wait already. Those that come at the same time wait one after the other.
-    pub(super) fn take_place(&mut self, user: &str, address: IpAddr, now: Instant) -> Option<Duration> {
-        let Some(pair) = self.pairs.get_mut(&(Box::from(user), address)) else { return Some(Duration::ZERO) };
-        let wait = pair.next.saturating_duration_since(now);
-        if wait > LINE_MAX {
+    /// A place for a guess; `None` if too many wait already.
+    pub(super) fn take_place(self: &Arc<Self>, user: &str, network: ClientNetwork, now: Instant) -> Option<GuessPlace> {
+        let (of_pair, of_network) = (GuessKey::of_pair(user, network), GuessKey::of_network(network));
+        let mut counts = self.0.lock();
+        let is_proven = counts.proven.has(user, network);
+        let in_pair = counts.pairs.take(&of_pair, now)?;
+        let in_network = match is_proven {
+            true => Some(now),
+            false => counts.networks.take(&of_network, now),
+        };
+        let Some(in_network) = in_network else {
+            counts.pairs.give_back(&of_pair, in_pair);
             return None;
-        }
-        pair.next = now + wait + pair.wait();
-        Some(wait)
+        };
+        let (brake, user) = (Arc::clone(self), user.into());
+        let (of_pair, of_network) = ((of_pair, in_pair), (of_network, in_network));
+        Some(GuessPlace { brake, user, network, of_pair, of_network, is_proven, state: State::Waits })
     }
 
-    /// How many pairs are kept.
+    /// A user has proved who it is from a network.
+    pub(super) fn proved(&self, user: &str, network: ClientNetwork) {
+        self.0.lock().proven.note(user, network);
+    }
+
+    /// How many guesses were looked at.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.pairs.len()
+    pub(super) fn looked_at(&self) -> usize {
+        self.0.lock().looked_at
     }
 
-    /// A password of a pair was wrong.
-    pub(super) fn failed(&mut self, user: &str, address: IpAddr, now: Instant) {
-        if self.pairs.len() >= PAIRS_MAX {
-            self.forget_the_quietest(now);
+    /// For how many users and networks guesses are counted.
+    #[cfg(test)]
+    pub(super) fn pairs(&self) -> usize {
+        self.0.lock().pairs.len()
+    }
+
+    /// How many guesses for a user from a network wait or are being looked at.
+    #[cfg(test)]
+    pub(super) fn waiting(&self, user: &str, network: ClientNetwork) -> usize {
+        self.0.lock().pairs.waiting(&GuessKey::of_pair(user, network))
+    }
+}
+
+/// The place of a guess. What has come of it is counted when it is dropped.
+#[derive(Debug)]
+pub(super) struct GuessPlace {
+    brake: Arc<FailureBrake>,
+    user: Box<str>,
+    network: ClientNetwork,
+    of_pair: (GuessKey, Instant),
+    of_network: (GuessKey, Instant),
+    is_proven: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waits,
+    /// It counts as a failure, unless it turns out to be right. Then a check that ends in a panic
+    /// counts, too.
+    LookedAt,
+    Right,
+}
+
+impl GuessPlace {
+    /// When the guess may be looked at.
+    pub(super) fn time(&self) -> Instant {
+        self.of_pair.1.max(self.of_network.1)
+    }
+
+    /// Whether the user has logged in from this network before.
+    pub(super) fn is_proven(&self) -> bool {
+        self.is_proven
+    }
+
+    /// The key under which checks of this client take turns with those of others. Of strangers, a
+    /// network has one turn, because names cost nothing.
+    pub(super) fn turn_key(&self) -> GuessKey {
+        if self.is_proven { self.of_pair.0 } else { self.of_network.0 }
+    }
+
+    /// The guess is looked at now.
+    pub(super) fn looked_at(&mut self) {
+        self.state = State::LookedAt;
+        #[cfg(test)]
+        {
+            self.brake.0.lock().looked_at += 1;
         }
-        let pair = self.pairs.entry((user.into(), address)).or_insert(Pair { failures: 0, last: now, next: now });
-        pair.failures = pair.failures.saturating_add(1);
-        pair.last = now;
-        pair.next = pair.next.max(now + pair.wait());
     }
 
-    /// A password of a pair was right.
-    pub(super) fn succeeded(&mut self, user: &str, address: IpAddr) {
-        self.pairs.remove(&(Box::from(user), address));
+    /// The guess was right.
+    pub(super) fn was_right(mut self) {
+        self.state = State::Right;
     }
+}
 
-    /// Forgets those that are quiet, and one half of the others if there are none.
-    fn forget_the_quietest(&mut self, now: Instant) {
-        self.pairs.retain(|_, pair| now.saturating_duration_since(pair.last) < FORGOTTEN_AFTER);
-        if self.pairs.len() < PAIRS_MAX {
-            return;
+impl Drop for GuessPlace {
+    fn drop(&mut self) {
+        let mut counts = self.brake.0.lock();
+        match self.state {
+            State::Waits => {}
+            State::LookedAt => {
+                let now = Instant::now();
+                counts.pairs.failed(self.of_pair.0, now);
+                counts.networks.failed(self.of_network.0, now);
+            }
+            State::Right => {
+                counts.pairs.succeeded(&self.of_pair.0);
+                counts.proven.note(&self.user, self.network);
+            }
         }
-        let mut times: Vec<Instant> = self.pairs.values().map(|pair| pair.last).collect();
-        let (_, middle, _) = times.select_nth_unstable(PAIRS_MAX / 2);
-        let middle = *middle;
-        self.pairs.retain(|_, pair| pair.last > middle);
+        counts.pairs.give_back(&self.of_pair.0, self.of_pair.1);
+        counts.networks.give_back(&self.of_network.0, self.of_network.1);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
 
-    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-    const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
-    #[test]
-    fn failures_make_the_next_guesses_wait_longer_and_longer() {
-        let (mut brake, mut now) = (FailureBrake::default(), Instant::now());
-        let mut waits = Vec::new();
-        for _ in 0..10 {
-            let wait = brake.take_place("alice", HERE, now).unwrap();
-            waits.push(wait.as_millis());
-            now += wait;
-            brake.failed("alice", HERE, now);
-        }
-        assert_eq!(waits, [0, 0, 0, 0, 250, 500, 1000, 2000, 4000, 5000]);
-        brake.succeeded("alice", HERE);
-        assert_eq!(brake.take_place("alice", HERE, now), Some(Duration::ZERO));
+    fn take(brake: &Arc<FailureBrake>, user: &str, address: IpAddr) -> Option<GuessPlace> {
+        brake.take_place(user, ClientNetwork::of(address), Instant::now())
+    }
+
+    /// How long the next guess waits; `None` if it is refused.
+    fn wait(brake: &Arc<FailureBrake>, user: &str, address: IpAddr) -> Option<Duration> {
+        Some(take(brake, user, address)?.time().saturating_duration_since(Instant::now()))
+    }
+
+    fn fail(brake: &Arc<FailureBrake>, user: &str, address: IpAddr) {
+        take(brake, user, address).unwrap().looked_at();
     }
 
     #[test]
-    fn guesses_at_the_same_time_wait_in_line_and_the_line_is_short() {
-        let (mut brake, now) = (FailureBrake::default(), Instant::now());
-        for _ in 0..20 {
-            brake.failed("alice", HERE, now);
-        }
-        let waits: Vec<_> = std::iter::from_fn(|| brake.take_place("alice", HERE, now)).take(100).collect();
-        assert_eq!(waits.len(), 6, "{waits:?}");
-        assert!(waits.windows(2).all(|two| two[1] - two[0] == WAIT_MAX));
+    fn failures_for_a_user_slow_down_this_user_there_until_it_proves_who_it_is() {
+        let brake = Arc::new(FailureBrake::default());
+        (0..20).for_each(|_| fail(&brake, "alice", HERE));
+        assert!(wait(&brake, "alice", HERE).unwrap() > Duration::from_secs(4));
+        assert_eq!(wait(&brake, "bob", HERE), Some(Duration::ZERO));
+        assert_eq!(wait(&brake, "alice", THERE), Some(Duration::ZERO));
+        take(&brake, "alice", HERE).unwrap().was_right();
+        assert_eq!(wait(&brake, "alice", HERE), Some(Duration::ZERO));
     }
 
     #[test]
-    fn nobody_else_waits() {
-        let (mut brake, now) = (FailureBrake::default(), Instant::now());
-        for _ in 0..20 {
-            brake.failed("alice", HERE, now);
-        }
-        assert_eq!(brake.take_place("bob", HERE, now), Some(Duration::ZERO));
-        assert_eq!(brake.take_place("alice", THERE, now), Some(Duration::ZERO));
+    fn a_network_that_guesses_for_many_users_is_slowed_down_but_for_those_that_have_logged_in() {
+        let brake = Arc::new(FailureBrake::default());
+        take(&brake, "alice", HERE).unwrap().was_right();
+        (0..1000).for_each(|number| fail(&brake, &number.to_string(), HERE));
+        assert!(wait(&brake, "bob", HERE).unwrap() > Duration::ZERO);
+        assert_eq!(wait(&brake, "alice", HERE), Some(Duration::ZERO));
+        assert_eq!(wait(&brake, "bob", THERE), Some(Duration::ZERO));
+        // Those who come together wait, and nobody waits long.
+        let places: Vec<_> = std::iter::from_fn(|| take(&brake, "carol", HERE)).take(1000).collect();
+        assert!((10..100).contains(&places.len()), "{}", places.len());
+        let last = places.iter().map(GuessPlace::time).max().unwrap();
+        assert!(last <= Instant::now() + OF_NETWORK.wait_max);
+        assert_eq!(wait(&brake, "dora", HERE), None);
+        assert_eq!(brake.waiting("dora", ClientNetwork::of(HERE)), 0, "whoever is refused keeps no place");
+        drop(places);
+        assert!(wait(&brake, "dora", HERE).is_some());
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_the_newest_stay() {
-        let (mut brake, start) = (FailureBrake::default(), Instant::now());
-        for number in 0..3 * PAIRS_MAX {
-            let now = start + Duration::from_millis(number as u64);
-            for _ in 0..5 {
-                brake.failed(&number.to_string(), HERE, now);
-            }
-            assert!(brake.pairs.len() <= PAIRS_MAX);
-            assert!(brake.take_place(&number.to_string(), HERE, now).unwrap() > Duration::ZERO);
-        }
+    fn only_a_password_that_was_looked_at_counts() {
+        let brake = Arc::new(FailureBrake::default());
+        (0..20).for_each(|_| fail(&brake, "alice", HERE));
+        let all: Vec<_> = std::iter::from_fn(|| take(&brake, "alice", HERE)).collect();
+        assert!(all.len() > 1);
+        assert_eq!(wait(&brake, "alice", HERE), None);
+        let first = all[0].time();
+        drop(all);
+        assert_eq!(take(&brake, "alice", HERE).unwrap().time(), first, "their places are free again");
+        assert_eq!(brake.waiting("alice", ClientNetwork::of(HERE)), 0);
+        (0..20).for_each(|_| drop(take(&brake, "bob", HERE)));
+        assert_eq!(wait(&brake, "bob", HERE), Some(Duration::ZERO));
     }
 }

@@ -24,4 +24,17 @@ pub(crate) enum LoginRefused {
     NotProved,
     /// Too many passwords are being checked. It may try again.
     Overload,
+    /// The node has failed to check its password.
+    Failed,
+}
+
+impl LoginRefused {
+    /// The reason in the audit log.
+    pub(super) const fn why(self) -> &'static str {
+        match self {
+            Self::NotProved => "the client has not proved that it is this user",
+            Self::Overload => "too many passwords are being checked",
+            Self::Failed => "the node has failed to check the password",
+        }
+    }
 }

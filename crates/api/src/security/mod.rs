@@ -10,16 +10,26 @@
 //! * A node that is told of nothing allows what a node without security allows.
 //! * A password is compared with a stored hash on threads of its own, never on a network thread.
 //! * What is remembered or counted about clients is bounded.
+//! * A change of a record costs as much as that record, and no request waits for it.
 //! * The answer to a wrong password, an unknown user and a user without a source is the same, and
-//!   takes as long.
+//!   takes as long. The one exception is a user that has logged in from the same address before,
+//!   who does not wait for what others guess from there.
 
+mod audit;
+mod client_network;
 #[cfg(test)]
 mod documented;
 mod failure_brake;
+mod guess_key;
+mod guess_line;
+mod guess_lines;
 mod login;
 mod node_security;
+mod password_check;
 mod password_checks;
 mod plain_sessions;
+mod proven_pairs;
+mod remembered_grants;
 mod remembered_passwords;
 mod security_namespace;
 mod snapshot;
@@ -27,6 +37,7 @@ mod switch;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tls_ciphers;
+mod waiting_checks;
 
 pub(crate) use login::{Credentials, LoginRefused};
 pub use node_security::NodeSecurity;

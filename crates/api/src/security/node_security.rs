@@ -1,27 +1,31 @@
 //! Who the clients of a node are, and what they may do.
 
+use super::audit;
+use super::client_network::ClientNetwork;
 use super::failure_brake::FailureBrake;
 use super::login::{Credentials, LoginRefused};
-use super::password_checks::PasswordChecks;
+use super::password_check::PasswordCheck;
+use super::password_checks::{CheckFailed, PasswordChecks};
 use super::remembered_passwords::RememberedPasswords;
 use super::snapshot::Snapshot;
 use super::switch::Switch;
 use super::tls_ciphers::TlsCiphers;
+use super::waiting_checks::Client;
 use crate::access::{Access, AccessPolicy, AdminRole, Permission, Proof, Session, SessionUser};
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
+use ombak_audit::AuditLog;
 use ombak_security::bounds::{NAME_BYTES_MAX, PASSWORD_BYTES_MAX};
-use ombak_security::{Roles, SourceKind, StoredPassword, denial, denial_on_any};
+use ombak_security::{SourceKind, StoredPassword, denial, denial_on_any};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
-/// How long the answer to a wrong password takes longer than that to a right one. A client that
-/// guesses waits for it, and nobody else.
+/// How long after its check has begun a wrong password is answered. A check that takes longer is
+/// answered after a multiple of it, so that the answer does not tell how a password is stored. A
+/// client that guesses waits for it, and nobody else.
 const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 
 /// Who the clients of a node are, and what they may do. The namespace of the metadata tells it what
@@ -29,16 +33,16 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct NodeSecurity {
     switch: Switch,
-    records: Mutex<BTreeMap<Bytes, Arc<str>>>,
-    /// Whether records have changed since the snapshot.
-    is_stale: AtomicBool,
     snapshot: ArcSwap<Snapshot>,
+    /// Held while a change is made, so that none is lost.
+    changing: Mutex<()>,
     /// Counts the changes.
     version: AtomicU64,
-    remembered: RememberedPasswords,
+    remembered: Arc<RememberedPasswords>,
     checks: PasswordChecks,
-    brake: Mutex<FailureBrake>,
+    brake: Arc<FailureBrake>,
     ciphers: Arc<dyn TlsCiphers>,
+    audit: AuditLog,
 }
 
 impl NodeSecurity {
@@ -46,15 +50,21 @@ impl NodeSecurity {
     pub fn new(key: [u8; 32], ciphers: Arc<dyn TlsCiphers>) -> Self {
         Self {
             switch: Switch::default(),
-            records: Mutex::default(),
-            is_stale: AtomicBool::new(false),
             snapshot: ArcSwap::default(),
+            changing: Mutex::default(),
             version: AtomicU64::new(0),
-            remembered: RememberedPasswords::new(key),
+            remembered: Arc::new(RememberedPasswords::new(key)),
             checks: PasswordChecks::default(),
-            brake: Mutex::default(),
+            brake: Arc::default(),
             ciphers,
+            audit: AuditLog::default(),
         }
+    }
+
+    /// The same, which tells an audit log whom it refuses.
+    #[must_use]
+    pub fn with_audit(self, audit: AuditLog) -> Self {
+        Self { audit, ..self }
     }
 
     /// Whether clients have to prove who they are. Every request looks.
@@ -73,20 +83,24 @@ impl NodeSecurity {
         &self.switch
     }
 
-    /// Learns that a record has this value now, or is gone. The next request sees it.
+    /// Learns that a record has this value now, or is gone. The next request sees it. This costs as
+    /// much as one record, however many there are, and no request waits for it.
     pub(super) fn record_changed(&self, key: &Bytes, value: Option<Arc<str>>) {
-        let mut records = self.records.lock();
-        match value {
-            Some(value) => drop(records.insert(key.clone(), value)),
-            None => drop(records.remove(key)),
+        let _changing = self.changing.lock();
+        let (next, unreadable) = self.snapshot.load().after(key, value.as_deref());
+        if let Some(record) = unreadable {
+            tracing::error!(%record, "a record of security cannot be read: whom it is about gets nothing");
         }
-        self.is_stale.store(true, Ordering::Release);
+        let next = Arc::new(next);
+        self.snapshot.store(Arc::clone(&next));
         self.version.fetch_add(1, Ordering::Release);
         if key == ombak_security::STATUS_KEY {
-            let status = records.get(key).map(|value| (&key[..], &**value));
-            let (alone, _) = Roles::from_records(status);
-            self.ciphers.choose(alone.ciphers());
-            self.switch.set(alone.is_enabled());
+            // Nothing is known of the ciphers if the record cannot be read. The operator may have
+            // chosen fewer than the node has, so those before stay in force.
+            if !next.roles.is_status_unreadable() {
+                self.ciphers.choose(next.roles.ciphers());
+            }
+            self.switch.set(next.roles.is_enabled());
         }
     }
 
@@ -95,35 +109,20 @@ impl NodeSecurity {
         self.version.load(Ordering::Acquire)
     }
 
-    /// What is known now. A start tells all records one after the other, so the snapshot is made
-    /// when somebody needs it.
-    fn snapshot(&self) -> Guard<Arc<Snapshot>> {
-        if self.is_stale.load(Ordering::Acquire) {
-            self.renew();
-        }
-        self.snapshot.load()
-    }
-
-    #[cold]
-    fn renew(&self) {
-        let records = self.records.lock();
-        if !self.is_stale.load(Ordering::Acquire) {
-            return;
-        }
-        let (roles, unreadable) = Roles::from_records(records.iter().map(|(key, value)| (&key[..], &**value)));
-        for record in unreadable {
-            tracing::error!(%record, "a record of security cannot be read: whom it is about gets nothing");
-        }
-        self.snapshot.store(Arc::new(Snapshot::new(roles)));
-        self.is_stale.store(false, Ordering::Release);
-    }
-
     /// Proves that a client is the user whom it names. Returns its session as that user.
     pub(crate) async fn log_in(
         &self,
         session: &Session,
         credentials: Credentials<'_>,
     ) -> Result<Session, LoginRefused> {
+        let proved = self.prove(session, credentials).await;
+        if let Err(refused) = &proved {
+            audit::login_refused(&self.audit, session, credentials.user, *refused);
+        }
+        proved
+    }
+
+    async fn prove(&self, session: &Session, credentials: Credentials<'_>) -> Result<Session, LoginRefused> {
         let Credentials { user: name, password } = credentials;
         // No user has such a name or password, and what is kept about guesses must stay small.
         if name.len() > NAME_BYTES_MAX || password.len() > PASSWORD_BYTES_MAX {
@@ -131,7 +130,8 @@ impl NodeSecurity {
             return Err(LoginRefused::NotProved);
         }
         let address = session.peer.ip().to_canonical();
-        let snapshot = self.snapshot().clone();
+        let network = ClientNetwork::of(address);
+        let snapshot = self.snapshot.load_full();
         let user = snapshot.roles.user(credentials.user);
         let source = user.and_then(|user| snapshot.roles.source_for(&user.name, address));
         let proof = match source.map(|source| source.kind) {
@@ -141,11 +141,11 @@ impl NodeSecurity {
             }
             Some(SourceKind::Password) => {
                 let stored = user.and_then(|user| user.password.as_ref());
-                self.check_password(credentials, address, stored).await?.then_some(Proof::Password)
+                self.check_password(credentials, network, stored).await?.then_some(Proof::Password)
             }
             // The answer takes as long as that to a wrong password.
             Some(SourceKind::Certificate) | None => {
-                self.check_password(credentials, address, None).await?;
+                self.check_password(credentials, network, None).await?;
                 None
             }
         };
@@ -162,45 +162,61 @@ impl NodeSecurity {
     async fn check_password(
         &self,
         credentials: Credentials<'_>,
-        address: IpAddr,
+        network: ClientNetwork,
         stored: Option<&StoredPassword>,
     ) -> Result<bool, LoginRefused> {
         let Credentials { user, password } = credentials;
-        let text = stored.map(StoredPassword::to_text);
-        if text.as_ref().is_some_and(|text| self.remembered.has(user, password, text)) {
+        if stored.is_some_and(|stored| self.remembered.has(user, password, &stored.to_text())) {
+            self.brake.proved(user, network);
             return Ok(true);
         }
-        let place = self.brake.lock().take_place(user, address, Instant::now());
-        sleep(place.ok_or(LoginRefused::Overload)?).await;
-        let (given, against) = (password.to_vec(), stored.cloned());
-        let check = move || match against {
-            Some(stored) => stored.matches(&given),
-            None => {
-                StoredPassword::decoy().matches(&given);
-                false
-            }
-        };
-        let is_right = self.checks.run(address, check).await.map_err(|_| LoginRefused::Overload)?;
-        if let (true, Some(text)) = (is_right, text) {
-            self.brake.lock().succeeded(user, address);
-            self.remembered.note(user, password, &text);
-            return Ok(true);
+        // The place is free again when this future is dropped, because the client has gone.
+        let place = self.brake.take_place(user, network, Instant::now()).ok_or(LoginRefused::Overload)?;
+        sleep_until(place.time().into()).await;
+        let client = Client { is_proven: place.is_proven(), key: place.turn_key() };
+        let check = PasswordCheck::new(credentials, stored, place, &self.remembered);
+        let (began, is_right) = self.checks.run(client, || (Instant::now(), check.run())).await?;
+        if !is_right {
+            let pauses = began.elapsed().as_nanos() / FAILURE_PAUSE.as_nanos() + 1;
+            sleep_until((began + FAILURE_PAUSE * u32::try_from(pauses).unwrap_or(u32::MAX)).into()).await;
         }
-        self.brake.lock().failed(user, address, Instant::now());
-        sleep(FAILURE_PAUSE).await;
-        Ok(false)
+        Ok(is_right)
+    }
+
+    /// For how many users and networks guesses are counted.
+    #[cfg(test)]
+    pub(super) fn guessed(&self) -> usize {
+        self.brake.pairs()
+    }
+
+    /// How many checks wait for a thread.
+    #[cfg(test)]
+    pub(super) fn checks_waiting(&self) -> usize {
+        self.checks.waiting()
+    }
+
+    /// How many guesses for a user from this machine wait or are being looked at.
+    #[cfg(test)]
+    pub(crate) fn guesses_waiting(&self, user: &str) -> usize {
+        self.brake.waiting(user, ClientNetwork::of(std::net::Ipv4Addr::LOCALHOST.into()))
+    }
+
+    /// Has wrong passwords for a user from this machine, so that the next ones wait for five
+    /// seconds each, and keeps the first few of these places.
+    #[cfg(test)]
+    pub(crate) fn line_up(&self, user: &str, places: usize) -> impl Sized + use<> {
+        let network = ClientNetwork::of(std::net::Ipv4Addr::LOCALHOST.into());
+        let place = || self.brake.take_place(user, network, Instant::now());
+        for mut place in (0..20).filter_map(|_| place()) {
+            place.looked_at();
+        }
+        (0..places).map(|_| place()).collect::<Vec<_>>()
     }
 
     /// How many passwords were compared with a hash.
     #[cfg(test)]
     pub(super) fn compared(&self) -> usize {
-        self.checks.begun()
-    }
-
-    /// For how many users and addresses guesses are counted.
-    #[cfg(test)]
-    pub(super) fn guessed(&self) -> usize {
-        self.brake.lock().len()
+        self.brake.looked_at()
     }
 
     /// Whether the user of a session is still the one that has logged in.
@@ -224,7 +240,7 @@ impl AccessPolicy for NodeSecurity {
                 Some(_) => Err("administration needs the admin token while security is off".to_owned()),
             };
         }
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot.load();
         let Some(user) = &session.user else { return Err("Security is enabled, please authenticate first".to_owned()) };
         if Self::knows(&snapshot, user) {
             let grants = snapshot.grants_of(&user.name);
@@ -237,9 +253,23 @@ impl AccessPolicy for NodeSecurity {
                 return Ok(());
             }
         }
-        Err(match access.is_about_node {
+        let why = match access.is_about_node {
             true => denial_on_any(&user.name, access.permission.name()),
             false => denial(&user.name, access.permission.name(), access.bucket_type, access.bucket),
-        })
+        };
+        // Administration tells of what it refuses by itself.
+        if access.role.is_none() {
+            audit::denied(&self.audit, session, access, &why);
+        }
+        Err(why)
+    }
+}
+
+impl From<CheckFailed> for LoginRefused {
+    fn from(failed: CheckFailed) -> Self {
+        match failed {
+            CheckFailed::NoPlace => Self::Overload,
+            CheckFailed::Panicked => Self::Failed,
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Passwords that were verified, so that a request need not pay for a hash again. Hot.
 //!
 //! What is kept is a digest under a key that exists in this process alone, so nobody can use what
-//! is kept to guess passwords faster elsewhere. Beside it is the stored hash against which the
-//! password was verified. When a user gets another password, the stored hash differs, and what was
-//! kept is worth nothing.
+//! is kept to guess passwords faster elsewhere. The digest is one of the user, the password and the
+//! stored hash against which the password was verified. When a user gets another password, the
+//! stored hash differs, and what was kept is worth nothing.
 
 use hmac::{Hmac, Mac};
 use parking_lot::Mutex;
@@ -11,7 +11,8 @@ use sha2::Sha256;
 use std::collections::HashMap;
 use std::fmt;
 
-/// How many are kept. When there are more, all are forgotten and verified anew.
+/// How many users' are kept. There can be no more users at a time. Beyond that, any other one is
+/// forgotten and verified anew.
 const PASSWORDS_MAX: usize = 10_000;
 
 type Digest = [u8; 32];
@@ -19,6 +20,7 @@ type Digest = [u8; 32];
 /// Passwords that were verified.
 pub(super) struct RememberedPasswords {
     key: Hmac<Sha256>,
+    /// For each user, what was verified last.
     verified: Mutex<HashMap<Digest, Digest>>,
 }
 
@@ -33,19 +35,22 @@ impl RememberedPasswords {
 
     /// Whether this password of a user was verified against this stored hash.
     pub(super) fn has(&self, user: &str, password: &[u8], stored: &str) -> bool {
-        let digest = self.digest(&[user.as_bytes(), password]);
-        let against = self.verified.lock().get(&digest).copied();
-        against.is_some_and(|against| against == self.digest(&[stored.as_bytes()]))
+        let verified = self.verified.lock().get(&self.digest(&[user.as_bytes()])).copied();
+        verified.is_some_and(|verified| verified == self.digest(&[user.as_bytes(), password, stored.as_bytes()]))
     }
 
     /// Notes that this password of a user was verified against this stored hash.
     pub(super) fn note(&self, user: &str, password: &[u8], stored: &str) {
-        let entry = (self.digest(&[user.as_bytes(), password]), self.digest(&[stored.as_bytes()]));
+        let (user, digest) =
+            (self.digest(&[user.as_bytes()]), self.digest(&[user.as_bytes(), password, stored.as_bytes()]));
         let mut verified = self.verified.lock();
-        if verified.len() >= PASSWORDS_MAX {
-            verified.clear();
+        if verified.len() >= PASSWORDS_MAX
+            && !verified.contains_key(&user)
+            && let Some(other) = verified.keys().next().copied()
+        {
+            verified.remove(&other);
         }
-        verified.insert(entry.0, entry.1);
+        verified.insert(user, digest);
     }
 
     /// The digest of some parts, which have their lengths in front, so that no two lists of parts
@@ -87,12 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn what_is_kept_is_bounded_and_is_not_forgotten_all_at_once() {
         let remembered = RememberedPasswords::new([7; 32]);
         for number in 0..=PASSWORDS_MAX {
-            remembered.note("alice", &number.to_be_bytes(), "hash");
+            remembered.note(&number.to_string(), b"secret", "hash");
             assert!(remembered.verified.lock().len() <= PASSWORDS_MAX);
         }
-        assert!(remembered.has("alice", &PASSWORDS_MAX.to_be_bytes(), "hash"));
+        assert_eq!(remembered.verified.lock().len(), PASSWORDS_MAX);
+        assert!(remembered.has(&PASSWORDS_MAX.to_string(), b"secret", "hash"));
     }
 }

@@ -78,6 +78,16 @@ async fn log_in(test: &SecurityOfTest, user: &str, password: &str) -> Result<Ses
     test.security.log_in(&session(), Credentials { user, password: password.as_bytes() }).await
 }
 
+async fn log_in_from(
+    test: &SecurityOfTest,
+    address: [u8; 4],
+    user: &str,
+    password: &str,
+) -> Result<Session, LoginRefused> {
+    let session = Session { peer: (address, 1).into(), ..session() };
+    test.security.log_in(&session, Credentials { user, password: password.as_bytes() }).await
+}
+
 fn may(test: &SecurityOfTest, session: &Session, permission: Permission) -> Result<(), String> {
     test.security.check(session, &Access::to_bucket(permission, Some(b"default"), b"b"))
 }
@@ -216,4 +226,104 @@ async fn administration_is_for_the_token_and_for_roles() {
     test.run("grant ombak_admin.stop on any to alice");
     assert_eq!(all(&alice), [true, true, true]);
     assert_eq!(all(&of_token), [true; 3]);
+}
+
+/// Guesses for names at random, as many as there are places for from a few addresses, and more.
+fn flood(test: &Arc<SecurityOfTest>) -> tokio::task::JoinSet<Result<Session, LoginRefused>> {
+    let mut flood = tokio::task::JoinSet::new();
+    for number in 0..600 {
+        let (test, address) = (test.clone(), [10, 0, 0, 1 + (number % 5) as u8]);
+        flood.spawn(async move { log_in_from(&test, address, &format!("name{number}"), "guess").await });
+    }
+    flood
+}
+
+#[tokio::test]
+async fn names_at_random_from_a_few_addresses_do_not_keep_a_user_from_logging_in() {
+    let test = Arc::new(SecurityOfTest::after(ALICE));
+    test.run("add-source alice 10.0.0.1/32 password");
+    let flood = flood(&test);
+    while test.security.checks_waiting() < 200 {
+        tokio::task::yield_now().await;
+    }
+    assert!(log_in(&test, "alice", "secret").await.is_ok());
+    assert!(test.security.checks_waiting() > 100, "the guesses still wait");
+    drop(flood);
+}
+
+/// Somebody guesses from the same address, and the user has got another password.
+#[tokio::test]
+async fn a_user_that_has_logged_in_from_an_address_does_not_wait_for_guesses_from_there() {
+    let test = Arc::new(SecurityOfTest::after(ALICE));
+    test.run("add-source alice 10.0.0.1/32 password");
+    assert!(log_in_from(&test, [10, 0, 0, 1], "alice", "secret").await.is_ok());
+    test.run("alter-user alice password=other");
+    let flood = flood(&test);
+    while test.security.checks_waiting() < 200 {
+        tokio::task::yield_now().await;
+    }
+    assert!(log_in_from(&test, [10, 0, 0, 1], "alice", "other").await.is_ok());
+    assert!(test.security.checks_waiting() > 150, "the guesses still wait");
+    drop(flood);
+}
+
+#[tokio::test]
+async fn a_guess_gives_its_place_back_when_its_client_goes_before_it_is_looked_at() {
+    let test = SecurityOfTest::after(ALICE);
+    let _others = test.security.line_up("alice", 3);
+    let guess = tokio::time::timeout(Duration::from_millis(10), log_in(&test, "alice", "wrong"));
+    assert!(guess.await.is_err(), "it waits");
+    assert_eq!((test.security.guesses_waiting("alice"), test.security.compared()), (3, 20));
+}
+
+/// Otherwise guesses would cost nothing to whoever goes at once.
+#[tokio::test]
+async fn a_password_that_was_looked_at_counts_although_its_client_has_gone() {
+    let test = SecurityOfTest::after(ALICE);
+    let mut guess = Box::pin(log_in(&test, "bob", "wrong"));
+    while test.security.compared() == 0 {
+        assert!(futures_util::future::poll_immediate(&mut guess).await.is_none());
+        tokio::task::yield_now().await;
+    }
+    drop(guess);
+    while test.security.guessed() == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The ciphers of TLS that were chosen.
+#[derive(Debug, Default)]
+struct Chosen(Mutex<Vec<Option<String>>>);
+
+impl TlsCiphers for Chosen {
+    fn is_there(&self) -> bool {
+        true
+    }
+
+    fn is_known(&self, _: &str) -> bool {
+        true
+    }
+
+    fn choose(&self, list: Option<&str>) {
+        self.0.lock().push(list.map(str::to_owned));
+    }
+}
+
+#[test]
+fn a_status_that_cannot_be_read_leaves_security_on_and_the_ciphers_as_they_were() {
+    let chosen = Arc::new(Chosen::default());
+    let security = NodeSecurity::new([7; 32], chosen.clone());
+    let set = |value: Option<&str>| {
+        security.record_changed(&Bytes::from_static(b"status"), value.map(Arc::from));
+        (security.is_on(), chosen.0.lock().clone())
+    };
+    let few = Some("TLS_AES_256_GCM_SHA384".to_owned());
+    assert_eq!(
+        set(Some(r#"{"version":1,"enabled":false,"ciphers":"TLS_AES_256_GCM_SHA384"}"#)),
+        (false, vec![few.clone()])
+    );
+    for unreadable in ["", "{}", r#"{"version":2,"enabled":false}"#] {
+        assert_eq!(set(Some(unreadable)), (true, vec![few.clone()]), "{unreadable}");
+    }
+    assert_eq!(set(None), (false, vec![few, None]));
 }

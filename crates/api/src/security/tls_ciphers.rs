@@ -11,7 +11,8 @@ pub trait TlsCiphers: fmt::Debug + Send + Sync {
     fn is_known(&self, name: &str) -> bool;
 
     /// Handshakes from now on use these suites, in this order, with colons between their names;
-    /// `None`: those of the node.
+    /// `None`: those of the node. Nothing is chosen while the record that has the list cannot be
+    /// read, so what was chosen last stays in force.
     fn choose(&self, list: Option<&str>);
 }
 

@@ -115,7 +115,7 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let runtime_of_node = Arc::new(ServingThreads::new(threads.handles()));
     let functions =
         NodeFunctions::open(&settings.functions, runtime_of_node.clone()).map_err(Refusal::needs_operator)?;
-    let security = security::of_node(for_clients.as_ref())?;
+    let security = security::of_node(for_clients.as_ref(), audit.clone())?;
     let opening = Opening {
         settings: settings.clone(),
         own_addresses,

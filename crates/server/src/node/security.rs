@@ -2,19 +2,20 @@
 
 use ombak_api::NodeSecurity;
 use ombak_api::security::{NoTls, TlsCiphers};
+use ombak_audit::AuditLog;
 use ombak_tls::clients::{ClientCertificates, ciphers};
 use std::fmt;
 use std::sync::Arc;
 
 /// The security of a node, which is off until the metadata say otherwise.
-pub fn of_node(certificates: Option<&Arc<ClientCertificates>>) -> Result<Arc<NodeSecurity>, String> {
+pub fn of_node(certificates: Option<&Arc<ClientCertificates>>, audit: AuditLog) -> Result<Arc<NodeSecurity>, String> {
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(|why| format!("there are no random bytes: {why}"))?;
     let ciphers: Arc<dyn TlsCiphers> = match certificates {
         Some(certificates) => Arc::new(OfClients(Arc::clone(certificates))),
         None => Arc::new(NoTls),
     };
-    Ok(Arc::new(NodeSecurity::new(key, ciphers)))
+    Ok(Arc::new(NodeSecurity::new(key, ciphers).with_audit(audit)))
 }
 
 /// The cipher suites of TLS for clients.

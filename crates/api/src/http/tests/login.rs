@@ -158,6 +158,27 @@ async fn whole_answer(stream: &mut (impl AsyncReadExt + Unpin)) -> Answer {
     }
 }
 
+/// The guess for bob waits behind others for 20 seconds.
+#[tokio::test]
+async fn an_answer_does_not_wait_for_the_password_of_a_later_request_and_a_guess_ends_with_its_client() {
+    let test = SecurityOfTest::after(ALICE);
+    let node = Secured::start(&test, &[]).await;
+    let _others = test.security.line_up("bob", 3);
+    let mut stream = connect(TcpStream::connect(node.https).await.unwrap()).await.unwrap();
+    let ping = |credentials: &str| format!("GET /ping HTTP/1.1\r\nHost: x\r\n{}\r\n", basic(credentials));
+    stream.write_all((ping(PASSWORD) + &ping("bob:guess")).as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    assert_eq!(whole_answer(&mut stream).await.status, 200);
+    assert_eq!(test.security.guesses_waiting("bob"), 4);
+    drop(stream);
+    let given_back = async {
+        while test.security.guesses_waiting("bob") > 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), given_back).await.expect("the client has gone");
+}
+
 #[tokio::test]
 async fn a_body_is_not_taken_from_somebody_unknown() {
     let test = SecurityOfTest::after(ALICE);

@@ -208,7 +208,7 @@ impl Connection<'_> {
         let limits = &self.ctx.limits;
         let framing = head.framing;
         let client = match &self.ctx.security {
-            Some(security) if security.is_on() => match self.identify(security, &head).await {
+            Some(security) if security.is_on() => match self.identify(security, &head).await? {
                 Ok(client) => client,
                 // The body is not read.
                 Err(refusal) => return Ok(Reply { close_connection: framing != Framing::Empty, ..refusal }),
@@ -245,11 +245,40 @@ impl Connection<'_> {
         }
     }
 
-    /// Says who has sent a request. Answers that were collected before wait while a password is
-    /// checked.
-    async fn identify(&mut self, security: &NodeSecurity, head: &Head) -> Result<Arc<Session>, Reply> {
-        // The future is boxed, so that it does not enlarge every connection.
-        Box::pin(login::identify(self.ctx, security, &mut self.last_login, &self.client, head)).await
+    /// Says who has sent a request, or refuses it. While a password is checked, the answers before
+    /// this one are sent, and if the client goes, its guess makes room for others.
+    async fn identify(
+        &mut self,
+        security: &NodeSecurity,
+        head: &Head,
+    ) -> Result<Result<Arc<Session>, Reply>, CloseReason> {
+        let Self { ctx, client, last_login, input, output, .. } = self;
+        // The futures are boxed, so that they do not enlarge every connection.
+        let mut running = Box::pin(login::identify(ctx, security, last_login, client, head));
+        if let Some(identified) = poll_immediate(running.as_mut()).await {
+            return Ok(identified);
+        }
+        let waits = async {
+            // Both are polled: a guess that has been given its turn must not wait until this client
+            // reads.
+            let running = match select(running, pin!(output.flush())).await {
+                Either::Left((identified, flush)) => {
+                    flush.await?;
+                    return Ok(identified);
+                }
+                Either::Right((flushed, running)) => {
+                    flushed?;
+                    running
+                }
+            };
+            let end = ClientEnd::new(&input.half, ctx.limits.half_closed_timeout);
+            tokio::select! {
+                biased;
+                identified = running => Ok(identified),
+                () = end.reached() => Err(CloseReason::Closed),
+            }
+        };
+        Box::pin(waits).await
     }
 
     async fn send(

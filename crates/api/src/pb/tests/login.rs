@@ -166,6 +166,26 @@ async fn the_third_failure_ends_the_connection() {
     assert!(client.frame().await.is_none(), "without any field it ends at once");
 }
 
+/// The guess for bob waits behind others for 20 seconds.
+#[tokio::test]
+async fn an_answer_does_not_wait_for_a_password_and_a_guess_ends_with_its_client() {
+    let test = SecurityOfTest::after(ALICE);
+    test.run("enable");
+    let node = with_security(&test).await;
+    let _others = test.security.line_up("bob", 3);
+    let mut client = secured(&node, false).await;
+    client.send(&[empty(code::PING_REQ), auth("bob", "guess")].concat()).await;
+    assert_eq!(client.answer().await, error(LOGIN_FIRST));
+    let waiting = async |guesses: usize| {
+        while test.security.guesses_waiting("bob") != guesses {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(10), waiting(4)).await.expect("the guess waits");
+    drop(client);
+    timeout(Duration::from_secs(10), waiting(3)).await.expect("the client has gone");
+}
+
 #[tokio::test]
 async fn a_certificate_proves_its_user() {
     let (add, source) = (format!("add-user {CLIENT}"), format!("add-source {CLIENT} 127.0.0.1/32 certificate"));
