@@ -88,14 +88,14 @@ class Pb:
         self.socket.sendall(request)
 
     def receive(self):
-        """The code of an answer."""
+        """The code and the length of an answer."""
         while len(self.pending) < 5:
             self.more()
         length, code = struct.unpack_from(">IB", self.pending)
         while len(self.pending) < 4 + length:
             self.more()
         self.pending = self.pending[4 + length:]
-        return code
+        return code, length
 
     def more(self):
         part = self.socket.recv(65_536)
@@ -105,13 +105,14 @@ class Pb:
 
     def ask(self, code, body=b"", wanted=None):
         self.send(frame(code, body))
-        found = self.receive()
+        found, _ = self.receive()
         if found != (code + 1 if wanted is None else wanted):
             raise SystemExit(f"message {code} was answered with {found}")
 
     def check(self, kind):
-        if self.receive() != (GET if kind == "get" else PUT) + 1:
-            raise SystemExit(f"a {kind} failed")
+        code, length = self.receive()
+        if code != (GET if kind == "get" else PUT) + 1 or kind == "get" and length < len(VALUE):
+            raise SystemExit(f"a {kind} failed: message {code} with {length} bytes")
 
     def close(self):
         self.socket.close()
@@ -212,6 +213,15 @@ class Child:
             raise SystemExit("a process of the load has ended") from None
 
 
+def filled(connect, count):
+    """Connections to a server that has all keys."""
+    connections = [connect() for _ in range(count)]
+    for number in range(KEYS):
+        connections[0].send(connections[0].request("put", number))
+        connections[0].check("put")
+    return connections
+
+
 def ask_all(connections, kind, seconds):
     """Sends requests on all connections, reads all answers, and so on. Returns their count."""
     until, count = time.monotonic() + seconds, 0
@@ -229,7 +239,7 @@ class Load:
 
     def __init__(self, server, connect):
         self.server = server
-        self.children = [Child(lambda: [connect() for _ in range(CONNECTIONS)], ask_all) for _ in range(PROCESSES)]
+        self.children = [Child(lambda: filled(connect, CONNECTIONS), ask_all) for _ in range(PROCESSES)]
 
     def cost_us(self, kind, seconds):
         """The processor time of the server for one request."""
@@ -269,7 +279,7 @@ class Steady:
     """Connections that stay, and windows in which others come and go."""
 
     def __init__(self, connect, newcomers):
-        self.child = Child(lambda: [connect() for _ in range(STEADY_CONNECTIONS)], paced)
+        self.child = Child(lambda: filled(connect, STEADY_CONNECTIONS), paced)
         self.newcomers = {name: [Child(lambda: come, come_and_go) for _ in range(NEW_PROCESSES)]  # noqa: B023
                           for name, come in newcomers.items()}
 
