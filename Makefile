@@ -32,7 +32,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-backends bench-start bench-connections bench-cluster bench-instructions fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-backends bench-start bench-connections bench-cluster bench-instructions bench-security fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +135,11 @@ bench-cluster: ## measure clusters: the cost of requests, a node that fails, and
 bench-instructions: PROGRAMS ?= $(CARGO_TARGET_DIR)/dist/ombak
 bench-instructions: ## count the instructions of gets and puts with callgrind, for PROGRAMS="before after"
 	benches/instructions.py $(PROGRAMS)
+
+bench-security: ROUNDS ?= 9
+bench-security: ## measure what TLS, logins and permissions cost in ROUNDS (9), and instructions against the program BEFORE if given
+	cargo build --profile dist --locked --package ombak-server
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak benches/security.py --rounds $(ROUNDS) $(if $(BEFORE),--before $(abspath $(BEFORE)))
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)

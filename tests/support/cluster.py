@@ -218,6 +218,10 @@ class Cluster(Client):
     def create_type(self, name, properties):
         super().create_type(name, {**self.of_types, **properties})
 
+    def member_settings(self):
+        """The settings of the next node that starts."""
+        return self.settings
+
     def stop(self):
         """Sends SIGTERM. Each node must then end by itself with status 0."""
         for member, process in zip(self.members, self.processes):
@@ -247,7 +251,7 @@ class Cluster(Client):
             # Node 2 has the name that the test wants: it is the one that is asked.
             name = self.name if number == 2 else f"{self.name.partition('@')[0]}{number}@127.0.0.1"
             member = Member(self.directory, number, name, pb=f"127.0.0.1:{pb}", http=f"127.0.0.1:{http}",
-                            peer=f"{peer}:{free_port(peer)}", settings=self.settings)
+                            peer=f"{peer}:{free_port(peer)}", settings=self.member_settings())
             process = member.start()
             try:
                 member.wait_ready(process)

@@ -43,6 +43,7 @@ import com.basho.riak.client.core.query.indexes.LongIntIndex;
 import com.basho.riak.client.core.query.indexes.StringBinIndex;
 import com.basho.riak.client.core.query.links.RiakLink;
 import com.basho.riak.client.core.util.BinaryValue;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -58,7 +59,9 @@ import java.util.stream.IntStream;
 
 /**
  * Ombak seen through the official Java client (Protocol Buffers): each scenario is small, reads top to bottom and uses a
- * bucket of its own. Usage: {@code java Smoke.java PORT}. Exit status 1 when a scenario fails.
+ * bucket of its own. Usage: {@code java Smoke PORT [DIRECTORY PORT...]}. With the DIRECTORY of the certificates of a secured
+ * cluster, and the ports of its nodes, everything goes over TLS, and the scenarios of {@link Security} are run too. Exit
+ * status 1 when a scenario fails.
  */
 public final class Smoke {
     /** Created by run.py, with a type's default of allow_mult = true, as is a type for each data type, with its name. */
@@ -67,7 +70,7 @@ public final class Smoke {
     private static final long REQUEST_SECONDS_MAX = 20;
 
     @FunctionalInterface
-    private interface Scenario {
+    interface Scenario {
         void run() throws Exception;
     }
 
@@ -78,9 +81,15 @@ public final class Smoke {
     }
 
     public static void main(String[] arguments) throws Exception {
-        RiakClient riak = RiakClient.newClient(Integer.parseInt(arguments[0]), "127.0.0.1");
+        int port = Integer.parseInt(arguments[0]);
+        Security security = arguments.length == 1 ? null : new Security(Path.of(arguments[1]),
+                Arrays.stream(arguments).skip(2).map(Integer::parseInt).toList());
+        RiakClient riak = security == null ? RiakClient.newClient(port, "127.0.0.1") : security.client(port);
         int failed = 0;
         Map<String, Scenario> scenarios = new Smoke(riak).scenarios();
+        if (security != null) {
+            scenarios.putAll(security.scenarios());
+        }
         for (Map.Entry<String, Scenario> scenario : scenarios.entrySet()) {
             try {
                 scenario.getValue().run();
@@ -392,7 +401,7 @@ public final class Smoke {
         return keys;
     }
 
-    private static void same(Object expected, Object actual) {
+    static void same(Object expected, Object actual) {
         if (!Objects.equals(expected, actual)) {
             throw new AssertionError("expected " + expected + ", got " + actual);
         }

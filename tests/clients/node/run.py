@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the smoke program with the official Node.js client against a fresh node.
 
-Usage: run.py [--cluster N]. With `--cluster`, the node is node 2 of a fresh cluster of N nodes."""
+Usage: run.py [--cluster N [--secured]]. With `--cluster`, the node is node 2 of a fresh cluster of N
+nodes. With `--secured` too, the cluster lets only users in, and the program uses TLS."""
 import os
 import shutil
 import subprocess
@@ -12,7 +13,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import packages  # noqa: E402
-from cluster import take_size, under_test  # noqa: E402
+from cluster import take_size  # noqa: E402
+from secured import take_secured, under_test  # noqa: E402
 
 PINS = [HERE / "package.json", HERE / "package-lock.json"]
 PROGRAM_SECONDS_MAX = 300
@@ -26,14 +28,18 @@ def install(directory):
 
 
 def main():
-    size, _ = take_size(sys.argv[1:])
+    size, words = take_size(sys.argv[1:])
+    is_secured, _ = take_secured(words, size)
     installed = packages.installed("node", PINS, install)
     environment = {**os.environ, "NODE_PATH": str(installed / "node_modules")}
-    with under_test({"javascript.anonymous_functions": "on"}, size=size, waits_for_all=True) as node:
+    with under_test({"javascript.anonymous_functions": "on"}, size, is_secured) as node:
         node.create_type("siblings", {})
         for kind in DATA_TYPES:
             node.create_type(kind, {"datatype": kind})
         command = ["node", "--no-deprecation", str(HERE / "smoke.js"), node.pb]
+        if is_secured:
+            node.secure()
+            command += [str(node.directory), *(member.pb for member in node.members)]
         return subprocess.run(command, env=environment, timeout=PROGRAM_SECONDS_MAX).returncode
 
 

@@ -1,14 +1,18 @@
 'use strict';
 
 // Tests Ombak through the official Node.js client (Protocol Buffers). Each scenario is small, reads
-// from top to bottom and uses a bucket of its own. Usage: node smoke.js HOST:PORT. The exit status is
-// 1 if a scenario fails.
+// from top to bottom and uses a bucket of its own.
+//
+// Usage: node smoke.js HOST:PORT [DIRECTORY HOST:PORT...]. With the DIRECTORY of the certificates of a
+// secured cluster, and the addresses of its nodes, everything goes over TLS, and the scenarios of
+// security.js are run too. The exit status is 1 if a scenario fails.
 
 const assert = require('node:assert');
 const { promisify } = require('node:util');
 
 const Riak = require('basho-riak-client');
 require('winston').remove(require('winston').transports.Console);
+const security = require('./security');
 
 const SCENARIO_MS_MAX = 20_000;
 // run.py creates these bucket types: one with a type's default of allow_mult = true, and one for each
@@ -57,7 +61,7 @@ function runStreamed(client, job) {
   });
 }
 
-const scenarios = {
+const dataScenarios = {
   async 'ping and server information'({ riak }) {
     assert.strictEqual(await riak.ping(), true);
     const info = await riak.fetchServerInfo();
@@ -302,8 +306,11 @@ function withDeadline(promise) {
 }
 
 async function main() {
-  const client = await promisify((address, callback) => new Riak.Client([address], callback))(process.argv[2]);
+  const [address, directory, ...nodes] = process.argv.slice(2);
+  const cluster = directory ? security.cluster(address, security.withPassword(directory)) : [address];
+  const client = await promisify((place, callback) => new Riak.Client(place, callback))(cluster);
   const riak = promised(client);
+  const scenarios = { ...dataScenarios, ...(directory ? security.scenarios(directory, nodes) : {}) };
   let failed = 0;
   for (const [name, scenario] of Object.entries(scenarios)) {
     try {

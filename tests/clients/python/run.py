@@ -2,9 +2,10 @@
 """Runs the official Python client's own integration suite over `pbc` and over `http`, against a
 node on each backend.
 
-With `--cluster`, the suite runs against node 2 of a fresh cluster of N nodes.
+With `--cluster`, the suite runs against node 2 of a fresh cluster of N nodes. With `--secured` too,
+the cluster lets only users in, so the suite runs over TLS, with its tests of security.
 
-Usage: run.py [--cluster N] [--backend NAME]... [pbc|http]... [-- PYTEST-OPTION...]"""
+Usage: run.py [--cluster N [--secured]] [--backend NAME]... [pbc|http]... [-- PYTEST-OPTION...]"""
 import argparse
 import os
 import re
@@ -20,7 +21,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import packages  # noqa: E402
-from cluster import take_size, under_test  # noqa: E402
+from cluster import take_size  # noqa: E402
+from secured import CERTIFICATE_USER, PASSWORD, PASSWORD_USER, take_secured, under_test  # noqa: E402
 
 TEST_SECONDS_MAX = 60
 SUITE_SECONDS_MAX = 600
@@ -86,7 +88,23 @@ def fill_slow_bucket(node):
                 raise SystemExit(f"filling {SLOW_BUCKET.decode()}: an answer is not a plain RpbPutResp: {answer[:200]!r}")
 
 
-def environment(node, protocol, installed, size):
+def credentials(cluster):
+    """The variables with which the suite reaches a secured cluster."""
+    files = cluster.authority.directory
+    return dict(
+        RUN_SECURITY="1",
+        RIAK_TEST_HTTP_PORT=str(cluster.https_port),
+        RIAK_TEST_SECURITY_USER=PASSWORD_USER,
+        RIAK_TEST_SECURITY_PASSWD=PASSWORD,
+        RIAK_TEST_SECURITY_CACERT=str(cluster.authority.certificate),
+        RIAK_TEST_SECURITY_BAD_CERT=str(cluster.stranger.certificate),
+        RIAK_TEST_SECURITY_CERT_USER=CERTIFICATE_USER,
+        RIAK_TEST_SECURITY_CERT=str(files / f"{CERTIFICATE_USER}.pem"),
+        RIAK_TEST_SECURITY_KEY=str(files / f"{CERTIFICATE_USER}.key"),
+    )
+
+
+def environment(node, protocol, installed, arguments):
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("RIAK_", "RUN_"))}
     variables.update(
         PYTHONPATH=os.pathsep.join(map(str, (HERE, installed / "packages", installed / "client"))),
@@ -99,21 +117,26 @@ def environment(node, protocol, installed, size):
         **dict.fromkeys(SWITCHES_ON, "1"),
         **dict.fromkeys(SWITCHES_OFF, "0"),
     )
-    if size:
-        variables["CLUSTER_NODES"] = str(size)
+    if arguments.cluster:
+        variables["CLUSTER_NODES"] = str(arguments.cluster)
+    if arguments.secured:
+        variables.update(credentials(node))
     return variables
 
 
-def run_suite(backend, protocol, installed, options, size):
+def run_suite(backend, protocol, installed, arguments):
     """Returns the output of the suite, and (passed, failed, skipped)."""
-    with under_test({**SETTINGS, "storage_backend": backend}, size, waits_for_all=True) as node:
+    with under_test({**SETTINGS, "storage_backend": backend}, arguments.cluster, arguments.secured) as node:
         for name, properties in BUCKET_TYPES.items():
             node.create_type(name, properties)
         node.set_bucket_properties("test_multi_bucket", {"allow_mult": True, "last_write_wins": False})
         fill_slow_bucket(node)
-        command = [sys.executable, "-m", "pytest", "riak/tests", "-p", "expected_failures", "-p", "no:cacheprovider", "-q",
-                   "--timeout", str(TEST_SECONDS_MAX), "--tb=short", "-rxfE", "-W", "ignore", *options]
-        suite = subprocess.run(command, cwd=installed / "client", env=environment(node, protocol, installed, size),
+        if arguments.secured:
+            node.secure()
+        command = [sys.executable, "-m", "pytest", "riak/tests", *(["-p", "over_tls"] if arguments.secured else []),
+                   "-p", "expected_failures", "-p", "no:cacheprovider", "-q",
+                   "--timeout", str(TEST_SECONDS_MAX), "--tb=short", "-rxfE", "-W", "ignore", *arguments.options]
+        suite = subprocess.run(command, cwd=installed / "client", env=environment(node, protocol, installed, arguments),
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SUITE_SECONDS_MAX)
         if suite.returncode != 0:
             node.print_log_tail()
@@ -138,7 +161,8 @@ def parsed():
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", action="append", choices=BACKENDS)
     parser.add_argument("protocols", nargs="*", metavar="pbc|http")
-    return parser.parse_args(words, argparse.Namespace(cluster=size, options=options))
+    is_secured, words = take_secured(words, size)
+    return parser.parse_args(words, argparse.Namespace(cluster=size, secured=is_secured, options=options))
 
 
 def main():
@@ -147,9 +171,10 @@ def main():
     installed = packages.installed("python", [HERE / "requirements.txt", HERE / "client.txt"], install)
     runs = [(backend, protocol) for protocol in protocols for backend in backends]
     with ThreadPoolExecutor(len(backends)) as pool:
-        results = list(pool.map(lambda run: run_suite(*run, installed, arguments.options, arguments.cluster), runs))
+        results = list(pool.map(lambda run: run_suite(*run, installed, arguments), runs))
     for (backend, protocol), (output, _) in zip(runs, results):
-        print(f"--- the Python client's suite over {protocol} on {backend}\n{output}", flush=True)
+        over = f"{protocol} and TLS" if arguments.secured else protocol
+        print(f"--- the Python client's suite over {over} on {backend}\n{output}", flush=True)
     passed, failed, skipped = (sum(column) for column in zip(*(counts for _, counts in results)))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
