@@ -39,6 +39,15 @@ pub async fn identify(
     head: &Head,
 ) -> Result<Arc<Session>, Reply> {
     let given = Given::of(&head.lines, client);
+    let version = security.version();
+    // Clients send the same credentials with each request, and what the path asks for need not be
+    // known then.
+    if let (Some(last), Some(given)) = (&*last, given)
+        && client.is_encrypted
+        && last.is_proved_by(given.header(), version)
+    {
+        return Ok(Arc::clone(&last.session));
+    }
     let is_for_anybody = match registry::guard(head.target.path_bytes()) {
         PathGuard::Anybody => true,
         PathGuard::Monitoring => ctx.monitoring.iter().any(|range| range.contains(client.peer.ip())),
@@ -53,14 +62,6 @@ pub async fn identify(
         return Err(use_https());
     }
     let Some(given) = given else { return Err(unauthorized()) };
-    let header = match given {
-        Given::Header(header) => header,
-        Given::Certificate(_) => b"",
-    };
-    let version = security.version();
-    if let Some(last) = last.as_ref().filter(|last| last.version == version && are_equal(&last.header, header)) {
-        return Ok(Arc::clone(&last.session));
-    }
     let read = match given {
         Given::Header(header) => read(header).ok_or_else(unauthorized)?,
         Given::Certificate(name) => (name.to_owned(), Vec::new()),
@@ -71,8 +72,15 @@ pub async fn identify(
         LoginRefused::Overload => overload(),
         LoginRefused::Failed => failed(),
     })?);
-    *last = Some(LastLogin { header: header.to_vec(), session: Arc::clone(&session), version });
+    *last = Some(LastLogin { header: given.header().to_vec(), session: Arc::clone(&session), version });
     Ok(session)
+}
+
+impl LastLogin {
+    /// Whether this header proves the same, in this state of security.
+    fn is_proved_by(&self, header: &[u8], version: u64) -> bool {
+        self.version == version && are_equal(&self.header, header)
+    }
 }
 
 /// How a client says who it is.
@@ -90,6 +98,14 @@ impl<'a> Given<'a> {
             _ if lines.contains(line::AUTHORIZATION) => basic(lines).map(Self::Header),
             Proof::Certificate { name } => Some(Self::Certificate(name)),
             _ => None,
+        }
+    }
+
+    /// The encoded credentials; empty if there is no header.
+    const fn header(self) -> &'a [u8] {
+        match self {
+            Self::Header(header) => header,
+            Self::Certificate(_) => b"",
         }
     }
 }
