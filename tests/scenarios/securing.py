@@ -125,8 +125,28 @@ def http_security():
         each_permission_unlocks_what_it_names(world)
         full_inputs_and_counters_need_two(world)
         equal(request(world, 1, "GET", "/buckets/b/keys/k/_,_,1", "alice:secret")[0], 403, "a link walk")
+        refusals_are_in_the_audit_log(world)
         world.security("disable")
         wait_for("the end of security", lambda: plain(world, 3, "/ping")[0] == 200, CHANGE_SECONDS_MAX)
+
+
+def refusals_are_in_the_audit_log(world):
+    """Each node tells whom it has refused and what it was told to change, and no password."""
+    def text(number):
+        return (world[number].data / "log" / "audit.log").read_text()
+
+    def tells(number, **wanted):
+        lines = map(json.loads, text(number).splitlines())
+        return any(wanted.items() <= {key: value for key, value in line.items() if key in wanted}.items() for line in lines)
+
+    for number, wanted in [
+            (2, {"event": "login_refused", "user": "nobody", "outcome": "refused"}),
+            (2, {"event": "login_refused", "user": "alice", "encrypted": True}),
+            (3, {"event": "denied", "user": "alice", "proof": "password", "action": "riak_kv.put", "bucket": "b"}),
+            (1, {"event": "administration", "outcome": "done", "action": "POST /admin/v1/security/grant"})]:
+        wait_for(f"{wanted} in the audit log of node {number}", lambda: tells(number, **wanted), SECONDS_MAX)  # noqa: B023
+    for number in (1, 2, 3):
+        equal("secret" in text(number), False, f"a password in the audit log of node {number}")
 
 
 def each_permission_unlocks_what_it_names(world):
