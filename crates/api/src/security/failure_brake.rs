@@ -30,6 +30,7 @@ const OF_PAIR: Pace = Pace {
     gap_max: Duration::from_secs(5),
     wait_max: Duration::from_secs(30),
     forgives_one_in: Duration::from_secs(60),
+    failures_max: 63,
 };
 
 /// For a network. Many users may share it, so it is slowed down late and little, and waits are
@@ -40,6 +41,7 @@ const OF_NETWORK: Pace = Pace {
     gap_max: Duration::from_millis(250),
     wait_max: Duration::from_secs(5),
     forgives_one_in: Duration::from_secs(5),
+    failures_max: 110,
 };
 
 /// Counts the failures of all clients.

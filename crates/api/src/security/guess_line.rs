@@ -16,6 +16,8 @@ pub(super) struct Pace {
     pub(super) wait_max: Duration,
     /// After so much time one failure less counts.
     pub(super) forgives_one_in: Duration,
+    /// So many failures are remembered, so that all are forgiven some time after the last one.
+    pub(super) failures_max: u32,
 }
 
 /// The failures of one client, and the times at which its next guesses may be looked at.
@@ -82,7 +84,7 @@ impl GuessLine {
 
     /// A guess was wrong.
     pub(super) fn failed(&mut self, pace: &Pace, now: Instant) {
-        self.failures = self.failures(pace, now).saturating_add(1);
+        self.failures = self.failures(pace, now).saturating_add(1).min(pace.failures_max);
         self.forgiven_until = now;
         self.opens = self.opens.max(now + self.gap(pace, now));
     }
@@ -104,6 +106,7 @@ mod tests {
         gap_max: Duration::from_secs(5),
         wait_max: Duration::from_secs(30),
         forgives_one_in: Duration::from_secs(60),
+        failures_max: 63,
     };
 
     fn after(failures: u32, now: Instant) -> GuessLine {
@@ -137,6 +140,14 @@ mod tests {
         let times: Vec<_> = std::iter::from_fn(|| line.take(&PACE, now)).take(100).collect();
         assert_eq!(times.len(), 6, "{times:?}");
         assert!(times.windows(2).all(|two| two[1] - two[0] == PACE.gap_max));
+    }
+
+    #[test]
+    fn an_hour_after_the_last_of_many_failures_all_are_forgiven() {
+        let now = Instant::now();
+        let (line, later) = (after(100_000, now), now + Duration::from_secs(3600));
+        assert_eq!(line.failures(&PACE, later), 3);
+        assert_eq!(line.gap(&PACE, later), Duration::ZERO);
     }
 
     #[test]

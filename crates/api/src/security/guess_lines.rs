@@ -85,6 +85,7 @@ mod tests {
         gap_max: Duration::from_secs(5),
         wait_max: Duration::from_secs(30),
         forgives_one_in: Duration::from_secs(60),
+        failures_max: 63,
     };
 
     fn key(user: &str) -> GuessKey {
