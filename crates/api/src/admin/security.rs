@@ -47,13 +47,31 @@ async fn run(call: AdminCall<'_>) -> Result<Value, AdminError> {
     if command == "enable" && !security.ciphers().is_there() {
         return Err(AdminError::Refused(NO_TLS.to_owned()));
     }
+    let behind = (command == "status" && security.is_behind()).then(|| behind(security.is_on()));
     let ran = tokio::task::spawn_blocking(move || {
         let store = OfRegistry { kv };
         console::run(&store, &Outside { security }, &known_permissions(), &command, &body.arguments)
     });
     let answer = ran.await.map_err(|panic| AdminError::Failed(panic.to_string()))?;
-    let Answer { text, json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
+    let Answer { mut text, mut json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
+    if let Some(behind) = behind {
+        text = format!("{text}\n{behind}");
+        json["behind"] = Value::from(behind);
+    }
     Ok(json!({ "text": text, "result": json }))
+}
+
+/// What the status adds on a node that may lack decisions of its cluster.
+const fn behind(is_on: bool) -> &'static str {
+    match is_on {
+        true => {
+            "This node has not caught up with its cluster since its start. It serves only users, as far as it knows them."
+        }
+        false => {
+            "This node has not caught up with its cluster since its start. As far as it knows, security is off, so it \
+             serves everybody."
+        }
+    }
 }
 
 /// The names of all permissions that can be granted.

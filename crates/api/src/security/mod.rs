@@ -8,6 +8,8 @@
 //!
 //! Invariants:
 //! * A node that is told of nothing allows what a node without security allows.
+//! * A node that may lack decisions of its cluster is closed as soon as another member says that
+//!   security is on, and until it has caught up.
 //! * A password is compared with a stored hash on threads of its own, never on a network thread.
 //! * What is remembered or counted about clients is bounded.
 //! * The answer to a wrong password, an unknown user and a user without a source is the same, and
