@@ -33,6 +33,6 @@ mod tls_ciphers;
 pub(crate) use login::{Credentials, LoginRefused};
 pub use node_security::NodeSecurity;
 pub use ombak_security::AddressRange;
-pub(crate) use plain_sessions::PlainSessions;
+pub(crate) use plain_sessions::{PlainSessions, SessionEnd};
 pub use security_namespace::SecurityNamespace;
 pub use tls_ciphers::{NoTls, TlsCiphers};
