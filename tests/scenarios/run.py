@@ -56,7 +56,7 @@ SCENARIOS = {
     folding: ["verify_overflowq", "nextgenrepl_reaptombs", "nextgenrepl_deletemodes", "nextgenrepl_deletewithfailure",
               "verify_dollarkeyreap", "verify_aaefold_rangerepair", "verify_aaefold_range", "verify_aaefold_range_api"],
     securing: ["http_security", "pb_security", "pb_cipher_suites", "secured_by_the_document",
-               "closed_from_the_first_connection", "closed_without_a_majority"],
+               "closed_from_the_first_connection", "closed_without_a_majority", "renegotiation_is_refused"],
     scripts: ["mapred_javascript", "registered_functions"],
     pipes: ["pipe_verify_exceptions", "pipe_verify_handoff", "pipe_verify_handoff_blocking", "pipe_client_leaves"],
     returning: ["returning_copy", "returning_older_copy", "returning_under_its_name",

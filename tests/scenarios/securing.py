@@ -349,6 +349,8 @@ def secured_by_the_document():
 
 # A node that has started is asked for so long after its first answer.
 ASKED_SECONDS = 2
+# A client of TLS learns within this time that there is no other handshake.
+RENEGOTIATION_SECONDS_MAX = 10
 # The longest time that a start waits for a cluster without a majority, and for one question more.
 BEHIND_SECONDS = 8
 
@@ -456,3 +458,30 @@ def closed_without_a_majority():
         world.start(5)
         wait_for("the end of what node 4 lacks", lambda: world[4].admin("security", "status").strip() == "Enabled", SECONDS_MAX)
         equal(json.loads(plain(world, 4, "/health/ready")[1])["may_lack_decisions"], False, "what health says")
+
+
+def renegotiation_is_refused():
+    """A client that asks for another handshake in the middle of a connection of TLS 1.2 is told at
+    once that there is none, and the node serves others meanwhile and afterwards."""
+    with SecuredWorld(1) as world:
+        port = world[1].settings["listener.https.internal"].rpartition(":")[2]
+        for _ in range(2):
+            with subprocess.Popen(["openssl", "s_client", "-connect", f"localhost:{port}", "-servername", "localhost", "-CAfile",
+                                   world.authority.certificate, "-tls1_2"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
+                said = b""
+                while b"Verify return code: 0" not in said:
+                    line = client.stdout.readline()
+                    equal(line != b"", True, f"the client has a connection\n{said.decode()}")
+                    said += line
+                client.stdin.write(b"R\n")
+                client.stdin.flush()
+                try:
+                    # The input stays open, so the client ends because of the node alone.
+                    client.wait(RENEGOTIATION_SECONDS_MAX)
+                except subprocess.TimeoutExpired:
+                    client.kill()
+                    raise AssertionError("the client waits for another handshake") from None
+                said = client.stdout.read().decode()
+                equal("no renegotiation" in said, True, f"what the client says\n{said}")
+            equal(request(world, 1, "GET", "/ping")[0], 200, "a ping afterwards")
