@@ -5,11 +5,13 @@ import json
 import ssl
 import subprocess
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 from mapreduce import mapping, script
 from program import JOB_CLASSES, refusal
-from world import Pb, World, clean_environment, equal, free_ports, key_path, program, wait_for
+from world import NodeError, Pb, Refused, World, clean_environment, equal, free_ports, key_path, message, program, wait_for
 
 from certificates import Authority  # noqa: E402: `world` says where it is.
 
@@ -427,3 +429,145 @@ def secured_by_the_document():
         finally:
             node.terminate()
             equal(node.wait(SECONDS_MAX), 0, "the status with which the node ends")
+
+
+# A node that has started is asked for so long after its first answer.
+ASKED_SECONDS = 2
+# A client of TLS learns within this time that there is no other handshake.
+RENEGOTIATION_SECONDS_MAX = 10
+# The longest time that a start waits for a cluster without a majority, and for one question more.
+BEHIND_SECONDS = 8
+
+
+class PlainPuts:
+    """Clients without proof that put from the first moment at which a node takes connections: one
+    over Protocol Buffers, and one over HTTP. `accepted` has what the node has taken, and
+    `answered` the time of the first answer of each."""
+
+    def __init__(self, member):
+        self.member, self.accepted, self.answered, self.ends = member, [], {}, False
+        self.threads = [threading.Thread(target=self._ask, args=(name, put)) for name, put in (("PB", self._pb), ("HTTP", self._http))]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends = True
+        for thread in self.threads:
+            thread.join()
+
+    def wait(self):
+        wait_for("the first answers", lambda: len(self.answered) == len(self.threads), SECONDS_MAX)
+        time.sleep(ASKED_SECONDS)
+
+    def _ask(self, name, put):
+        while not self.ends:
+            try:
+                is_accepted, answer = put()
+            except (OSError, NodeError, http.client.HTTPException):
+                # Nobody listens yet, or the connection ended.
+                time.sleep(0.001)
+                continue
+            self.answered.setdefault(name, time.monotonic())
+            if is_accepted:
+                self.accepted.append((name, answer))
+
+    def _pb(self):
+        with Pb(self.member) as pb:
+            code, fields = pb.ask(PUT, [(1, "b"), (2, "k"), (4, message((1, "v")))])
+            return code != 0, (code, fields)
+
+    def _http(self):
+        host, _, port = self.member.http.rpartition(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=SECONDS_MAX)
+        try:
+            connection.request("PUT", key_path("b", "k"), body=b"v", headers={"Content-Type": "text/plain"})
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status < 300, answer.status
+        finally:
+            connection.close()
+
+
+def is_enabled(world, number):
+    """Switches security on. The leader may just have ended."""
+    try:
+        world.security("enable", number=number)
+    except Refused:
+        return False
+    return True
+
+
+def closed_from_the_first_connection():
+    """A member that was down when security was switched on has heard of it before it takes the
+    first client. Of all that wait for the port nobody gets in without proof."""
+    with SecuredWorld(3) as world:
+        world.join_all()
+        for number in (2, 3, 1):
+            other = number % 3 + 1
+            world.stop(number)
+            wait_for("the answer of a leader", lambda: is_enabled(world, other), SECONDS_MAX)
+            with PlainPuts(world[number]) as puts:
+                world.start(number)
+                puts.wait()
+            equal(puts.accepted, [], f"what node {number} has taken from clients without proof")
+            status = world[number].admin("security", "status").strip()
+            equal(status, "Enabled", f"the status at node {number}")
+            world.security("disable", number=other)
+            world.wait_all_up()
+
+
+def closed_without_a_majority():
+    """A member that starts without a majority goes on with what it knows, and says so. It is closed
+    if it reaches a member that knows of security."""
+    with SecuredWorld(5) as world:
+        world.join_all()
+        # All members vote by then.
+        world[1].admin("cluster", "settled", "--wait", str(SECONDS_MAX))
+        world.stop(4)
+        world.stop(5)
+        world.security("enable")
+        for number in (1, 2, 3):
+            world.stop(number)
+        world.start(4)
+        equal(plain(world, 4, "/ping")[0], 200, "a plain ping where nobody knows of security")
+        behind = "has not caught up with its cluster since its start"
+        found = lambda: json.loads(world[4].admin("--json", "security", "status"))  # noqa: E731
+        status = found()
+        equal((status["enabled"], behind in status["behind"]), (False, True), "the status of a node that may lack decisions")
+        equal(json.loads(plain(world, 4, "/health/ready")[1])["may_lack_decisions"], True, "what health says")
+        world.start(1)
+        wait_for("the end of plain requests", lambda: plain(world, 4, "/ping")[0] == 426, BEHIND_SECONDS)
+        world.start(5)
+        wait_for("the end of what node 4 lacks", lambda: "behind" not in found(), SECONDS_MAX)
+        equal(found()["enabled"], True, "the status in the end")
+        equal(json.loads(plain(world, 4, "/health/ready")[1])["may_lack_decisions"], False, "what health says")
+
+
+def renegotiation_is_refused():
+    """A client that asks for another handshake in the middle of a connection of TLS 1.2 is told at
+    once that there is none, and the node serves others meanwhile and afterwards."""
+    with SecuredWorld(1) as world:
+        port = world[1].settings["listener.https.internal"].rpartition(":")[2]
+        for _ in range(2):
+            with subprocess.Popen(["openssl", "s_client", "-connect", f"localhost:{port}", "-servername", "localhost", "-CAfile",
+                                   world.authority.certificate, "-tls1_2"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
+                said = b""
+                while b"Verify return code: 0" not in said:
+                    line = client.stdout.readline()
+                    equal(line != b"", True, f"the client has a connection\n{said.decode()}")
+                    said += line
+                client.stdin.write(b"R\n")
+                client.stdin.flush()
+                try:
+                    # The input stays open, so the client ends because of the node alone.
+                    client.wait(RENEGOTIATION_SECONDS_MAX)
+                except subprocess.TimeoutExpired:
+                    client.kill()
+                    raise AssertionError("the client waits for another handshake") from None
+                said = client.stdout.read().decode()
+                equal("no renegotiation" in said, True, f"what the client says\n{said}")
+            equal(request(world, 1, "GET", "/ping")[0], 200, "a ping afterwards")

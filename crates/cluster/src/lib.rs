@@ -43,7 +43,7 @@ pub use capabilities::Speaks;
 pub use failure_detection::Detection;
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
-    ActiveTransfer, ClusterError, ClusterFacts, Deciders, DetectionTimes, ExchangeChange, ExchangeOfClass,
+    ActiveTransfer, CaughtUp, ClusterError, ClusterFacts, Deciders, DetectionTimes, ExchangeChange, ExchangeOfClass,
     ExchangeRound, ExchangeThatWaits, Feature, FillingClass, Losses, MemberChange, MemberExchanges, MemberFacts,
     MemberNode, MemberParts, MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints,
     PlanShown, RingChangeFacts, RingObstacle, RingReady, Seed, SeedNames, Seeds, Settlement, Staging, TransferChange,

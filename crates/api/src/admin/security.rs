@@ -63,7 +63,7 @@ async fn run(call: AdminCall<'_>) -> Result<Value, AdminError> {
         let command = command.clone();
         answer(move || console::run(&store, &outside, &known_permissions(), &command, &body.arguments)).await?
     };
-    Ok(with_encryption(&call, &command, answer))
+    Ok(with_notes(&call, &command, answer))
 }
 
 /// Runs a command that changes nothing. Reading all records may take long, too.
@@ -80,16 +80,22 @@ async fn read(call: AdminCall<'_>) -> Result<Value, AdminError> {
         let command = command.clone();
         answer(move || console::read(&store, &outside, &command, &arguments)).await?
     };
-    Ok(with_encryption(&call, &command, answer))
+    Ok(with_notes(&call, &command, answer))
 }
 
-/// The answer, with what is encrypted on this node if it is the state of security. Scripts compare
-/// the text with Riak's one word, so these lines stand apart.
-fn with_encryption(call: &AdminCall<'_>, command: &str, mut answer: Value) -> Value {
+/// The answer. To the state of security it adds what is encrypted on this node, and whether the
+/// node may lack decisions of its cluster. Scripts compare the text with Riak's one word, so these
+/// lines stand apart.
+fn with_notes(call: &AdminCall<'_>, command: &str, mut answer: Value) -> Value {
     if let (STATUS, Some(security)) = (command, &call.ctx.security) {
-        let (notes, listeners) = encryption::shown(&call.ctx.node, security.ciphers().is_there(), security.is_on());
-        answer["notes"] = notes.into();
+        let (mut notes, listeners) = encryption::shown(&call.ctx.node, security.ciphers().is_there(), security.is_on());
         answer["result"]["listeners"] = listeners;
+        if security.is_behind() {
+            let behind = behind(security.is_on());
+            notes = format!("{behind}\n{notes}");
+            answer["result"]["behind"] = behind.into();
+        }
+        answer["notes"] = notes.into();
     }
     answer
 }
@@ -107,6 +113,19 @@ async fn answer(command: impl FnOnce() -> Result<Answer, ConsoleError> + Send + 
     let answer = ran.map_err(|panic| AdminError::Failed(panic.to_string()))?;
     let Answer { text, json } = answer.map_err(|why| AdminError::Refused(why.to_string()))?;
     Ok(json!({ "text": text, "result": json }))
+}
+
+/// What the status adds on a node that may lack decisions of its cluster.
+const fn behind(is_on: bool) -> &'static str {
+    match is_on {
+        true => {
+            "This node has not caught up with its cluster since its start. It serves only users, as far as it knows them."
+        }
+        false => {
+            "This node has not caught up with its cluster since its start. As far as it knows, security is off, so it \
+             serves everybody."
+        }
+    }
 }
 
 /// The names of all permissions that can be granted.

@@ -9,8 +9,11 @@ use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::server::Acceptor;
 use std::fmt;
+use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -63,8 +66,9 @@ impl ClientTls {
     ///
     /// # Errors
     /// The connection cannot be used any more. [`io::ErrorKind::TimedOut`]: the handshake was not
-    /// complete in time. [`io::ErrorKind::Interrupted`]: the node stops.
-    /// [`io::ErrorKind::AlreadyExists`]: the stream has TLS already.
+    /// complete in time. [`io::ErrorKind::ConnectionAborted`]: another address needed its place.
+    /// [`io::ErrorKind::Interrupted`]: the node stops. [`io::ErrorKind::AlreadyExists`]: the stream
+    /// has TLS already.
     pub(crate) async fn secure(
         &self,
         stream: ClientStream,
@@ -73,7 +77,7 @@ impl ClientTls {
     ) -> io::Result<(ClientStream, Session)> {
         let ClientStream::Plain(socket) = stream else { return Err(io::ErrorKind::AlreadyExists.into()) };
         // The handshake is large. Plain connections, which share the caller's future, need not be.
-        let shaking = Box::pin(self.shake_hands(socket, shutdown));
+        let shaking = Box::pin(self.shake_hands(socket, session.peer.ip(), shutdown));
         let stream = shaking.await.map_err(|error| self.failed(error, session))?;
         let certificate = self.name_of.and_then(|name_of| name_of(&stream.certificate()?));
         let proof = certificate.map_or(Proof::Nothing, |name| Proof::Certificate { name: name.into() });
@@ -81,23 +85,30 @@ impl ClientTls {
         Ok((ClientStream::Tls(Box::new(stream)), session))
     }
 
-    async fn shake_hands(&self, socket: TcpStream, shutdown: &watch::Receiver<bool>) -> io::Result<TlsStream> {
+    async fn shake_hands(
+        &self,
+        socket: TcpStream,
+        address: IpAddr,
+        shutdown: &watch::Receiver<bool>,
+    ) -> io::Result<TlsStream> {
         let shaking = async {
             // A client that says nothing holds nobody up: the bounds count from its first message.
             let hello = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
-            let _place = self.handshakes.place().await?;
-            let accepting = {
-                let _turn = self.handshakes.turn().await?;
-                // This computes the signature of the node, which is most of what a handshake costs.
-                hello.into_stream((self.current)())
+            let place = self.handshakes.place(address).await;
+            let answering = async {
+                let accepting = {
+                    let _turn = self.handshakes.turn().await?;
+                    // This computes the signature of the node, which is most of what a handshake
+                    // costs.
+                    hello.into_stream((self.current)())
+                };
+                accepting.await.map(TlsStream::new)
             };
-            accepting.await.map(TlsStream::new)
+            place.keep(in_time(self.handshakes.place_limit(), answering)).await
         };
         tokio::select! {
             biased;
-            shaken = timeout(self.handshakes.time_limit(), shaking) => {
-                shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
-            }
+            shaken = in_time(self.handshakes.time_limit(), shaking) => shaken,
             () = Stop::new(shutdown) => Err(io::ErrorKind::Interrupted.into()),
         }
     }
@@ -112,4 +123,9 @@ impl ClientTls {
         }
         error
     }
+}
+
+/// What `work` comes to, if it ends within the limit.
+async fn in_time<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(limit, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }

@@ -1,6 +1,8 @@
 //! The bounds of handshakes.
 
+use super::places::{Place, Places};
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -13,27 +15,34 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 #[derive(Clone, Debug)]
 pub struct Handshakes {
     time_limit: Duration,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     turns: Arc<Semaphore>,
 }
 
 impl Handshakes {
     /// At most `under_way_max` handshakes are under way, counted from the first message of the
-    /// client, and at most `at_once_max` compute their first step at a time; at least one each. A
-    /// client has `time_limit` for the whole handshake. It may spend a part of it waiting for
-    /// others.
+    /// client, and at most `at_once_max` compute their first step at a time; at least one each.
+    /// Addresses share the places. A client has `time_limit` for the whole handshake, and half of
+    /// it from its place on. It may spend the rest waiting for others.
     pub fn new(time_limit: Duration, under_way_max: usize, at_once_max: usize) -> Self {
-        let bound = |max: usize| Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { time_limit, places: bound(under_way_max), turns: bound(at_once_max) }
+        let turns = Arc::new(Semaphore::new(at_once_max.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { time_limit, places: Arc::new(Places::new(under_way_max)), turns }
     }
 
+    /// How long a handshake may take.
     pub(super) const fn time_limit(&self) -> Duration {
         self.time_limit
     }
 
+    /// How long a handshake may keep its place. Nearly all of it is the time in which the client
+    /// answers the hello of the node.
+    pub(super) fn place_limit(&self) -> Duration {
+        self.time_limit / 2
+    }
+
     /// Waits for a place among the handshakes that are under way.
-    pub(super) async fn place(&self) -> io::Result<SemaphorePermit<'_>> {
-        self.places.acquire().await.map_err(io::Error::other)
+    pub(super) async fn place(&self, address: IpAddr) -> Place {
+        self.places.take(address).await
     }
 
     /// Waits for the turn to compute.

@@ -14,12 +14,14 @@
 //! * A write with TLS has left the node only after a flush. Until then a bounded part of it waits
 //!   in the stream (`tls_stream::UNSENT_BYTES_MAX`).
 //! * A handshake of TLS ends at its deadline, and when the node stops. The number of those under
-//!   way is bounded ([`Handshakes`]). Each uses the configuration in force when it begins.
+//!   way is bounded ([`Handshakes`]), and no address keeps others from getting a place (`places`).
+//!   Each uses the configuration in force when it begins.
 
 mod client_listener;
 mod client_tls;
 mod halves;
 mod handshakes;
+mod places;
 mod stream;
 #[cfg(test)]
 pub(crate) mod test_tls;

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream as Established;
@@ -33,16 +33,25 @@ impl TlsStream {
     /// Whether there are bytes to read; false if no more will come.
     pub(super) fn poll_has_more(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut stream = self.0.lock();
-        match ready!(Pin::new(&mut *stream).poll_fill_buf(cx)) {
-            Err(error) => Poll::Ready(end_or_error(error).map(|()| false)),
-            Ok(bytes) => Poll::Ready(Ok(!bytes.is_empty())),
+        match Pin::new(&mut *stream).poll_fill_buf(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(end_or_error(error).map(|()| false)),
+            Poll::Ready(Ok(bytes)) => Poll::Ready(Ok(!bytes.is_empty())),
+            Poll::Pending => {
+                answer_records(&mut stream, cx);
+                Poll::Pending
+            }
         }
     }
 
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match ready!(Pin::new(&mut *self.0.lock()).poll_read(cx, into)) {
-            Err(error) => Poll::Ready(end_or_error(error)),
-            Ok(()) => Poll::Ready(Ok(())),
+        let mut stream = self.0.lock();
+        match Pin::new(&mut *stream).poll_read(cx, into) {
+            Poll::Ready(Err(error)) => Poll::Ready(end_or_error(error)),
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
+            Poll::Pending => {
+                answer_records(&mut stream, cx);
+                Poll::Pending
+            }
         }
     }
 
@@ -67,4 +76,13 @@ impl TlsStream {
 /// other here: frames and requests have their lengths, so nothing shortened is taken for whole.
 fn end_or_error(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::UnexpectedEof { Ok(()) } else { Err(error) }
+}
+
+/// Sends what TLS answers by itself to what was read, such as the refusal of a renegotiation. A
+/// client that asks for one and sends no request would wait for that until the node writes.
+fn answer_records(stream: &mut Established<TcpStream>, cx: &mut Context<'_>) {
+    if stream.get_ref().1.wants_write() {
+        // What the socket does not take now goes with the next write. An error is found there, too.
+        let _ = Pin::new(stream).poll_flush(cx);
+    }
 }

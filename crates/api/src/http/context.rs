@@ -41,6 +41,9 @@ pub struct HttpLimits {
     pub half_closed_timeout: Duration,
     /// How long requests in progress may take to finish after the server was told to stop.
     pub drain_timeout: Duration,
+    /// How long requests in progress on plain connections may take to finish when security is
+    /// switched on.
+    pub plain_drain_timeout: Duration,
 }
 
 impl Default for HttpLimits {
@@ -56,6 +59,7 @@ impl Default for HttpLimits {
             write_timeout: Duration::from_secs(60),
             half_closed_timeout: Duration::from_secs(2),
             drain_timeout: Duration::from_secs(10),
+            plain_drain_timeout: Duration::from_secs(5),
         }
     }
 }

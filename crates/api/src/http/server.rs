@@ -4,7 +4,7 @@
 use super::context::HttpContext;
 use super::wire::connection;
 use crate::client_stream::{ClientListener, ClientStream, Terms};
-use crate::security::PlainSessions;
+use crate::security::{PlainSessions, SessionEnd};
 use crate::stop::Stop;
 use std::io;
 use std::net::SocketAddr;
@@ -29,8 +29,8 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// requests in progress are answered, for at most `drain_timeout`.
 pub async fn serve(listener: ClientListener, ctx: Arc<HttpContext>, mut shutdown: watch::Receiver<bool>) {
     let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
-    let stopped = shutdown.clone();
-    let mut plain = PlainSessions::new(ctx.security.as_deref());
+    let (security, plain_drain) = (ctx.security.as_deref(), ctx.limits.plain_drain_timeout);
+    let mut plain = PlainSessions::new(security, shutdown.clone(), plain_drain);
     loop {
         let accepted = tokio::select! {
             biased;
@@ -47,8 +47,8 @@ pub async fn serve(listener: ClientListener, ctx: Arc<HttpContext>, mut shutdown
         match accepted {
             Ok((stream, peer)) if connections.len() < ctx.limits.connections_max => match stream.into_std() {
                 Ok(stream) => {
-                    let stop = if listener.terms().are_plain() { plain.signal() } else { stopped.clone() };
-                    let served = serve_one(stream, peer, listener.terms().clone(), Arc::clone(&ctx), stop);
+                    let end = plain.session(listener.terms().are_plain());
+                    let served = serve_one(stream, peer, listener.terms().clone(), Arc::clone(&ctx), end);
                     connections.spawn_on(served, ctx.threads.next());
                 }
                 Err(error) => tracing::debug!(%peer, %error, "a connection was lost before it was served"),
@@ -76,7 +76,7 @@ async fn serve_one(
     peer: SocketAddr,
     terms: Terms,
     ctx: Arc<HttpContext>,
-    stopped: watch::Receiver<bool>,
+    end: SessionEnd,
 ) {
     let stream = match TcpStream::from_std(stream) {
         Ok(stream) => stream,
@@ -86,8 +86,13 @@ async fn serve_one(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    match terms.begin(stream, peer, &stopped).await {
-        Ok((stream, session)) => connection::serve(stream, session, ctx, Stop::new(&stopped)).await,
+    match terms.begin(stream, peer, end.signal()).await {
+        Ok((stream, session)) => {
+            let serving = connection::serve(stream, session, ctx, Stop::new(end.signal()));
+            if end.serve(serving).await.is_none() {
+                tracing::debug!(%peer, "a plain HTTP connection was not finished in time when security was switched on");
+            }
+        }
         Err(error) => tracing::debug!(%peer, %error, "an HTTP connection did not begin TLS"),
     }
 }

@@ -20,7 +20,7 @@ const PROGRESS_SHARE: u64 = 1024;
 
 /// What an address counts as. A client of version 6 usually has all addresses with the same first
 /// half.
-fn address_group(address: IpAddr) -> u64 {
+pub(crate) fn address_group(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(address) => u64::from(u32::from(address)),
         IpAddr::V6(address) => u64::try_from(u128::from(address) >> 64).unwrap_or(u64::MAX),

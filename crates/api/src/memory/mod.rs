@@ -25,6 +25,7 @@ mod holders;
 mod line;
 mod peer;
 
+pub(crate) use account::address_group;
 pub use account::{Account, AnswerRoom, Kept, Lease};
 pub use budget::{MemoryBudget, MemoryLimits, MemoryStatus, OutOfMemory};
 pub use held::Held;

@@ -16,6 +16,8 @@ pub(super) enum CloseReason {
     EmptyLogin,
     #[error("its client has failed too often to prove who it is")]
     LoginsFailed,
+    #[error("it is plain, and was not finished in time when security was switched on")]
+    NotSecured,
     #[error("the node is stopping")]
     Stopping,
     #[error("a frame was begun and not finished in time")]

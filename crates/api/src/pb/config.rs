@@ -25,6 +25,9 @@ pub struct PbConfig {
     pub in_flight_max: usize,
     /// How long connections may take to finish the requests in progress when the node stops.
     pub drain_timeout: Duration,
+    /// How long plain connections may take to finish the requests in progress when security is
+    /// switched on.
+    pub plain_drain_timeout: Duration,
     /// Whether the kernel may hold back small writes (`protobuf.nagle`).
     pub nagle: bool,
     /// Whether the kernel probes idle peers (`protobuf.keepalive`).
@@ -49,6 +52,7 @@ impl Default for PbConfig {
             write_timeout: Duration::from_secs(60),
             in_flight_max: 32,
             drain_timeout: Duration::from_secs(5),
+            plain_drain_timeout: Duration::from_secs(5),
             nagle: false,
             keepalive: true,
             jobs: JobSwitches::default(),

@@ -15,6 +15,7 @@ use crate::access::Session;
 use crate::bulk::in_turns;
 use crate::client_stream::ClientStream;
 use crate::memory::{Account, OutOfMemory};
+use crate::security::SessionEnd;
 use crate::stop::Stop;
 use crate::turn::Turn;
 use futures_util::future::poll_immediate;
@@ -33,20 +34,17 @@ use tokio::time::timeout;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// Serves a connection until one side ends it. `shutdown` becomes true when the node stops.
-pub(super) async fn serve(
-    mut stream: ClientStream,
-    client: Session,
-    ctx: &PbContext,
-    shutdown: &watch::Receiver<bool>,
-) {
+/// Serves a connection until one side ends it, or until `ending` does.
+pub(super) async fn serve(mut stream: ClientStream, client: Session, ctx: &PbContext, mut ending: SessionEnd) {
     let peer = client.peer;
     let account = ctx.memory.open_account().of_address(peer.ip());
     let mut session = PbSession::new(client);
     let end = loop {
-        let end = exchange(&mut stream, &mut session, &account, ctx, shutdown).await;
+        let exchanged = exchange(&mut stream, &mut session, &account, ctx, ending.signal());
+        let end = ending.serve(exchanged).await.unwrap_or(CloseReason::NotSecured);
         let (CloseReason::BeginsTls, Some(tls)) = (&end, &ctx.config.start_tls) else { break end };
-        match tls.secure(stream, &session.client, shutdown).await {
+        ending.goes_on_with_tls();
+        match tls.secure(stream, &session.client, ending.signal()).await {
             Ok((secured, client)) => {
                 stream = secured;
                 session.goes_on_as(client);

@@ -3,7 +3,7 @@
 use super::connection;
 use super::context::PbContext;
 use crate::client_stream::{ClientListener, ClientStream, Terms};
-use crate::security::PlainSessions;
+use crate::security::{PlainSessions, SessionEnd};
 use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
@@ -28,8 +28,8 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// may finish their requests in progress, for at most `drain_timeout`.
 pub async fn serve(listener: ClientListener, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
     let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
-    let stopped = shutdown.clone();
-    let mut plain = PlainSessions::new(ctx.config.security.as_deref());
+    let (security, plain_drain) = (ctx.config.security.as_deref(), ctx.config.plain_drain_timeout);
+    let mut plain = PlainSessions::new(security, shutdown.clone(), plain_drain);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -44,8 +44,8 @@ pub async fn serve(listener: ClientListener, ctx: Arc<PbContext>, mut shutdown: 
         match accepted {
             Ok((stream, peer)) if connections.len() < ctx.config.connections_max => match stream.into_std() {
                 Ok(stream) => {
-                    let stop = if listener.terms().are_plain() { plain.signal() } else { stopped.clone() };
-                    let served = run(stream, peer, listener.terms().clone(), Arc::clone(&ctx), stop);
+                    let end = plain.session(listener.terms().are_plain());
+                    let served = run(stream, peer, listener.terms().clone(), Arc::clone(&ctx), end);
                     connections.spawn_on(served, ctx.threads.next());
                 }
                 Err(error) => tracing::debug!(%peer, %error, "a connection was lost before it was served"),
@@ -75,13 +75,7 @@ pub async fn serve(listener: ClientListener, ctx: Arc<PbContext>, mut shutdown: 
     }
 }
 
-async fn run(
-    stream: std::net::TcpStream,
-    peer: SocketAddr,
-    terms: Terms,
-    ctx: Arc<PbContext>,
-    shutdown: watch::Receiver<bool>,
-) {
+async fn run(stream: std::net::TcpStream, peer: SocketAddr, terms: Terms, ctx: Arc<PbContext>, end: SessionEnd) {
     let stream = match TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "a connection cannot be served"),
@@ -90,8 +84,8 @@ async fn run(
     if let Err(error) = set_options(&stream, &ctx) {
         tracing::debug!(%peer, %error, "cannot set the options of a connection");
     }
-    match terms.begin(stream, peer, &shutdown).await {
-        Ok((stream, session)) => connection::serve(stream, session, &ctx, &shutdown).await,
+    match terms.begin(stream, peer, end.signal()).await {
+        Ok((stream, session)) => connection::serve(stream, session, &ctx, end).await,
         Err(error) => tracing::debug!(%peer, %error, "a Protocol Buffers connection did not begin TLS"),
     }
 }

@@ -8,6 +8,8 @@
 //!
 //! Invariants:
 //! * A node that is told of nothing allows what a node without security allows.
+//! * A node that may lack decisions of its cluster is closed as soon as another member says that
+//!   security is on, and until it has caught up.
 //! * A password is compared with a stored hash on threads of its own, never on a network thread.
 //! * What is remembered or counted about clients is bounded.
 //! * A change of a record costs as much as that record, and no request waits for it.
@@ -42,6 +44,6 @@ mod waiting_checks;
 pub(crate) use login::{Credentials, LoginRefused};
 pub use node_security::NodeSecurity;
 pub use ombak_security::AddressRange;
-pub(crate) use plain_sessions::PlainSessions;
+pub(crate) use plain_sessions::{PlainSessions, SessionEnd};
 pub use security_namespace::SecurityNamespace;
 pub use tls_ciphers::{NoTls, TlsCiphers};

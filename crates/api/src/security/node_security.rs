@@ -28,11 +28,23 @@ use tokio::time::{sleep, sleep_until};
 /// client that guesses waits for it, and nobody else.
 const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 
+/// What a node knows about whether security is on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Knowledge {
+    /// Whether it is on by the record that this node has.
+    says_record: bool,
+    /// Whether the record may be an old one.
+    may_lack: bool,
+    /// Whether another member has said meanwhile that it is on.
+    say_others: bool,
+}
+
 /// Who the clients of a node are, and what they may do. The namespace of the metadata tells it what
 /// changes.
 #[derive(Debug)]
 pub struct NodeSecurity {
     switch: Switch,
+    knowledge: Mutex<Knowledge>,
     snapshot: ArcSwap<Snapshot>,
     /// Held while a change is made, so that none is lost.
     changing: Mutex<()>,
@@ -50,6 +62,7 @@ impl NodeSecurity {
     pub fn new(key: [u8; 32], ciphers: Arc<dyn TlsCiphers>) -> Self {
         Self {
             switch: Switch::default(),
+            knowledge: Mutex::default(),
             snapshot: ArcSwap::default(),
             changing: Mutex::default(),
             version: AtomicU64::new(0),
@@ -100,8 +113,58 @@ impl NodeSecurity {
             if !next.roles.is_status_unreadable() {
                 self.ciphers.choose(next.roles.ciphers());
             }
-            self.switch.set(next.roles.is_enabled());
+            self.learn(|knowledge| knowledge.says_record = next.roles.is_enabled());
         }
+    }
+
+    /// Notes that decisions of the cluster may be missing here: this node has started, and has not
+    /// caught up yet. If another member says that security is on, it is on here, too, for the users
+    /// that this node knows.
+    pub fn may_lack_decisions(&self, is_on_elsewhere: bool) {
+        let (before, now) = self.learn(|knowledge| {
+            knowledge.may_lack = true;
+            knowledge.say_others |= is_on_elsewhere;
+        });
+        if now.say_others && !before.say_others {
+            tracing::warn!(
+                "security is on in the cluster, and this node has not caught up with the cluster since its start: it \
+                 serves only the users that it knows"
+            );
+        } else if now != before && now.says_record {
+            tracing::warn!(
+                "this node has not caught up with its cluster since its start, because too few members answer: it goes \
+                 on with the users and grants that it knows"
+            );
+        } else if now != before {
+            tracing::warn!(
+                "this node has not caught up with its cluster since its start, because too few members answer: as far \
+                 as it knows, security is off, so it serves everybody who can connect"
+            );
+        }
+    }
+
+    /// Notes that this node follows everything that was decided before its start.
+    pub fn has_caught_up(&self) {
+        let (before, _) = self
+            .learn(|knowledge| *knowledge = Knowledge { says_record: knowledge.says_record, ..Knowledge::default() });
+        if before.may_lack {
+            tracing::info!("this node has caught up with its cluster, and knows whether security is on");
+        }
+    }
+
+    /// Whether this node has started and not caught up with its cluster yet.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.knowledge.lock().may_lack
+    }
+
+    /// Changes what this node knows, and switches security by it. Returns what it knew before, and
+    /// what it knows now.
+    fn learn(&self, change: impl FnOnce(&mut Knowledge)) -> (Knowledge, Knowledge) {
+        let mut knowledge = self.knowledge.lock();
+        let before = *knowledge;
+        change(&mut knowledge);
+        self.switch.set(knowledge.says_record || knowledge.say_others);
+        (before, *knowledge)
     }
 
     /// Grows with each change. What was proved counts at least until then.

@@ -113,6 +113,25 @@ async fn a_user_does_what_is_granted_until_it_is_revoked() {
     assert_eq!(may(&test, &alice, Permission::PUT), Err(denied.to_owned()));
 }
 
+#[test]
+fn a_node_that_may_lack_decisions_is_closed_while_others_say_so() {
+    let test = SecurityOfTest::after(&[]);
+    let security = &test.security;
+    security.may_lack_decisions(false);
+    assert!(security.is_behind() && !security.is_on(), "it goes on with what it knows");
+    security.may_lack_decisions(true);
+    assert!(security.is_on());
+    security.may_lack_decisions(false);
+    test.run("disable");
+    assert!(security.is_on(), "what it has followed so far may be old");
+    security.has_caught_up();
+    assert!(!security.is_behind() && !security.is_on());
+    test.run("enable");
+    security.may_lack_decisions(false);
+    security.has_caught_up();
+    assert!(security.is_on());
+}
+
 #[tokio::test]
 async fn a_session_does_not_outlive_its_user_whoever_gets_the_name() {
     let test = SecurityOfTest::after(ALICE);

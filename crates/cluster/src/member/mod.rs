@@ -53,6 +53,7 @@ pub use admin::settlement::{Settlement, Unfinished, Unsettled};
 pub use admin::transfers::{OfMember, Whom};
 pub use error::ClusterError;
 pub use features::Feature;
+pub use joining::catching_up::CaughtUp;
 pub use member_node::MemberNode;
 pub use parts::{MemberParts, MemberTiming};
 pub use questions::detection_times::DetectionTimes;

@@ -11,6 +11,7 @@ use crate::raft::wire::{self, Request, Response};
 use crate::state::{Command, Lineage, Member, Metadata, NewMember, RaftId, Refusal, TypeName};
 use bytes::Bytes;
 use futures_util::future::join_all;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use ombak_node_files::Milestone;
 use ombak_ring::{Ring, RingSize, RingVersion};
 use ombak_runtime::{Runtime, RuntimeExt, within};
@@ -354,6 +355,36 @@ impl MetadataNode {
         // Late: the caller may go on with what is known here.
         let limit = limit.max(self.runtime.now());
         within(&*self.runtime, Some(limit), self.group.wait_applied(newest)).await.is_ok() && has_most
+    }
+
+    /// Asks the voters what they have applied, and waits for no more of them than needed. Returns
+    /// the index of the last entry here if this node has applied what most voters have. Then only a
+    /// decision of a moment ago can be missing.
+    pub async fn has_what_most_have(&self) -> Option<u64> {
+        let (applied, voters) = (self.applied(), self.group.participants().1);
+        if voters.iter().eq([&self.group.id()]) {
+            // Nobody decides without this node.
+            return Some(applied);
+        }
+        if self.progress().index > applied {
+            // The last entries of its own log may have been decided with its own vote.
+            return None;
+        }
+        let metadata = self.metadata();
+        let is_asked = |node: &NodeId, log| *node != self.me.node && voters.contains(log);
+        let asked = metadata.members().iter().filter(|(node, member)| is_asked(node, &member.log));
+        let (request, limit) =
+            (Request::Progress { at_least: 0, wait_ms: 0 }, self.deadline_after(self.timing.request_limit));
+        let mut answers: FuturesUnordered<_> = asked.map(|(node, _)| self.ask(*node, &request, limit)).collect();
+        let mut agreed = usize::from(voters.contains(&self.group.id()));
+        while agreed * 2 <= voters.len() {
+            match answers.next().await? {
+                Some(Response::Progress { applied: theirs }) if theirs > applied => return None,
+                Some(Response::Progress { .. }) => agreed += 1,
+                _ => {}
+            }
+        }
+        Some(applied)
     }
 
     /// Waits until all members that can be reached have applied the command at `index`. Returns the

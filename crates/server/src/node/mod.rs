@@ -4,6 +4,7 @@
 //! that says what to do.
 
 mod audit;
+mod catching_up;
 mod certificates;
 mod client_tls;
 mod cluster_admin;
@@ -384,6 +385,9 @@ fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, Refusal> {
     let among_peers = opening.own_addresses.map(|own| (own, opening.certificates.clone()));
     let opened = Opened::open(&opening.settings, among_peers, config, jobs, opening.names.clone(), tasks)?;
     opening.functions.show_figures(opened.kv());
+    if let Some(member) = opened.member() {
+        catching_up::before_serving(member, &opening.security, tasks);
+    }
     Ok(opened)
 }
 

@@ -88,6 +88,7 @@ impl Resource for Ready<'_> {
             "ready": ready,
             "poisoned": poisoned,
             "disk_full": health.disk_full,
+            "may_lack_decisions": self.ctx.security.as_ref().is_some_and(|security| security.is_behind()),
             "takes_no_part": self.ctx.kv.no_part().map(NoPart::text),
             "known_losses": known_losses(&health),
         });

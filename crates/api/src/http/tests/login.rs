@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::sleep;
 
 const ALICE: &[&str] = &[
     "add-user alice password=se:cret",
@@ -29,10 +30,14 @@ pub(super) struct Secured {
 
 impl Secured {
     pub(super) async fn start(test: &SecurityOfTest, monitoring: &[&str]) -> Self {
+        Self::with(test, monitoring, HttpLimits::default()).await
+    }
+
+    async fn with(test: &SecurityOfTest, monitoring: &[&str], limits: HttpLimits) -> Self {
         let (dir, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let config = KvConfig { ring_size: 8, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
-        let (limits, jobs) = (HttpLimits::default(), JobSwitches::default());
+        let jobs = JobSwitches::default();
         let monitoring = monitoring.iter().map(|range| range.parse().unwrap()).collect();
         let server = Server::changed(config, dir, MemoryLimits::default(), limits, jobs, |mut ctx| {
             let admin = admin_context(ctx.kv.clone(), &backups);
@@ -283,4 +288,28 @@ async fn plain_sessions_end_when_security_is_switched_on() {
     assert!(timeout(DEADLINE, stream.read(&mut read)).await.unwrap().unwrap() > 0);
     test.run("enable");
     assert_eq!(timeout(DEADLINE, stream.read(&mut read)).await.unwrap().unwrap(), 0);
+}
+
+/// The client takes its answer slowly, and does not pause. It would go on for seconds.
+#[tokio::test]
+async fn a_plain_answer_under_way_ends_soon_after_security_is_switched_on() {
+    const VALUE_BYTES: usize = 40 << 20;
+    let test = SecurityOfTest::after(&[]);
+    let limits = HttpLimits { plain_drain_timeout: Duration::from_millis(200), ..HttpLimits::default() };
+    let node = Secured::with(&test, &[], limits).await;
+    let (header, value) = ("Content-Type: text/plain\r\n", "v".repeat(VALUE_BYTES));
+    assert_eq!(node.server.request("PUT", "/buckets/b/keys/k", header, &value).await.status, 204);
+    let mut stream = node.server.connect().await;
+    stream.write_all(b"GET /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let (mut taken, mut part) = (0, vec![0; 64 << 10]);
+    // An end and a connection that was cut are the same here.
+    while let Ok(read @ 1..) = timeout(DEADLINE, stream.read(&mut part)).await.expect("it ends") {
+        if taken == 0 {
+            test.run("enable");
+        }
+        taken += read;
+        sleep(Duration::from_millis(5)).await;
+        assert!(taken < VALUE_BYTES, "the answer was sent to its end");
+    }
+    assert!(taken > 0);
 }

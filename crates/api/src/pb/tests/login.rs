@@ -4,7 +4,10 @@ use super::*;
 use crate::JobSwitches;
 use crate::client_stream::test_tls::{CLIENT, InPieces, client_tls, connect, connect_with_certificate};
 use crate::security::tests::SecurityOfTest;
+use ombak_kv::{PutOptions, PutRequest};
 use ombak_proto::messages::{RpbAuthReq, RpbContent, RpbGetReq, RpbPutReq};
+use ombak_types::{Bucket, Object, Sibling, VectorClock};
+use tokio::time::sleep;
 use tokio_rustls::client::TlsStream;
 
 const TLS_FIRST: &str = "Security is enabled, please STARTTLS first";
@@ -53,14 +56,18 @@ impl Secured {
 }
 
 async fn with_security(test: &SecurityOfTest) -> Node {
-    with_security_and(test, JobSwitches::default()).await
+    with_config(test, PbConfig::default()).await
+}
+
+async fn with_config(test: &SecurityOfTest, config: PbConfig) -> Node {
+    let security = Some(test.security.clone());
+    let policy = Some(test.security.clone() as Arc<dyn crate::AccessPolicy>);
+    Node::with(PbConfig { start_tls: Some(client_tls()), security, policy, ..config }).await
 }
 
 /// A node on which these jobs are switched on.
 pub(super) async fn with_security_and(test: &SecurityOfTest, jobs: JobSwitches) -> Node {
-    let security = Some(test.security.clone());
-    let policy = Some(test.security.clone() as Arc<dyn crate::AccessPolicy>);
-    Node::with(PbConfig { start_tls: Some(client_tls()), security, policy, jobs, ..PbConfig::default() }).await
+    with_config(test, PbConfig { jobs, ..PbConfig::default() }).await
 }
 
 pub(super) async fn secured(node: &Node, has_certificate: bool) -> Secured {
@@ -212,4 +219,48 @@ async fn plain_sessions_end_when_security_is_switched_on_and_are_back_when_it_is
     assert_eq!(wire.expect_error().await, TLS_FIRST);
     test.run("disable");
     wire.ping().await;
+}
+
+/// The client takes its answer slowly, and does not pause. It would go on for seconds.
+#[tokio::test]
+async fn a_plain_answer_under_way_ends_soon_after_security_is_switched_on() {
+    const VALUE_BYTES: usize = 40 << 20;
+    let test = SecurityOfTest::after(ALICE);
+    let plain_drain_timeout = Duration::from_millis(200);
+    let node = with_config(&test, PbConfig { plain_drain_timeout, ..PbConfig::default() }).await;
+    store(&node, vec![b'v'; VALUE_BYTES]).await;
+    let mut wire = node.connect().await;
+    wire.send_bytes(&get()).await;
+    let (mut taken, mut part) = (0, vec![0; 64 << 10]);
+    // An end and a connection that was cut are the same here.
+    while let Ok(read @ 1..) = timeout(PATIENCE, wire.stream.read(&mut part)).await.expect("it ends") {
+        if taken == 0 {
+            test.run("enable");
+        }
+        taken += read;
+        sleep(Duration::from_millis(5)).await;
+        assert!(taken < VALUE_BYTES, "the answer was sent to its end");
+    }
+    assert!(taken > 0);
+}
+
+async fn store(node: &Node, value: Vec<u8>) {
+    let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new(value)] };
+    let (bucket, options) = (Bucket::untyped("b"), PutOptions::default());
+    node.kv.put(PutRequest { bucket, key: Some("k".into()), object, options }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_went_on_with_tls_does_not_end_with_plain_ones() {
+    let test = SecurityOfTest::after(ALICE);
+    test.run("enable");
+    let node = with_security(&test).await;
+    let mut client = secured(&node, false).await;
+    assert_eq!(client.ask(&auth("alice", "secret")).await, Ok(code::AUTH_RESP));
+    test.run("disable");
+    let mut plain = node.connect().await;
+    plain.ping().await;
+    test.run("enable");
+    assert_eq!(plain.frame().await, None, "the plain sessions have ended");
+    assert_eq!(client.ask(&get()).await, Ok(code::GET_RESP));
 }

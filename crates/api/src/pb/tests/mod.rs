@@ -16,6 +16,7 @@ mod tls;
 use super::{PbConfig, PbContext, connection, serve};
 use crate::access::Session;
 use crate::client_stream::{ClientStream, test_tls};
+use crate::security::PlainSessions;
 use crate::{MemoryBudget, MemoryLimits, NetworkThreads};
 use bytes::BytesMut;
 use ombak_jobs::Jobs;
@@ -124,8 +125,8 @@ impl Node {
         let ctx = self.ctx.clone();
         tokio::spawn(async move {
             let (_stop, shutdown) = watch::channel(false);
-            let session = Session::new(peer, LISTENER.into());
-            connection::serve(ClientStream::Plain(served), session, &ctx, &shutdown).await;
+            let (session, end) = (Session::new(peer, LISTENER.into()), PlainSessions::new(None, shutdown, PATIENCE));
+            connection::serve(ClientStream::Plain(served), session, &ctx, end.session(false)).await;
         });
         Wire { stream, inbox: BytesMut::new() }
     }

@@ -9,7 +9,8 @@
 //!
 //! What the node holds is foreign data from then on (docs/design/replication.md §15). It stays
 //! where it is until the commit, and then it goes to the primaries. If the node does not join after
-//! all, it is alone with everything that it had, under the bucket types that the cluster had.
+//! all, it is alone with everything that it had, under the bucket types and the security that the
+//! cluster had.
 
 use super::state::Joining;
 use crate::capabilities::RING_CHANGES;
@@ -314,10 +315,13 @@ impl Joining {
         let dirs = self.logs.dirs.clone();
         let dir = self.blocking(move || dirs.begin()).await??;
         let next = MetadataNode::start(self.setup(dir.clone(), Some(size))).await?;
-        let kv = self.kv().clone();
-        if self.blocking(move || kv.find_object(&Holdings::Everything)).await??.is_some() {
-            // What it had keeps its types: they were in the cluster, too.
-            take_over(&next, self.kv().buckets().records()).await?;
+        // Whatever it had was in the cluster, too: its types, its functions, and who its clients
+        // are. A node that holds no object has use for all of that.
+        if let Err(why) = take_over(&next, self.kv().buckets().records()).await {
+            next.stop().await;
+            let dirs = self.logs.dirs.clone();
+            self.blocking(move || dirs.remove(&dir)).await?;
+            return Err(why);
         }
         warn!("this node does not join after all, and begins a cluster of its own");
         if self.is_new.load(Ordering::SeqCst) {

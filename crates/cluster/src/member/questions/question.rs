@@ -43,6 +43,9 @@ pub(crate) enum Question {
     },
     /// Whether a node is a member, as far as the node that is asked knows.
     IsMember { node: NodeId },
+    /// Whether security is on, as far as the node that is asked knows. Only members that have
+    /// `Feature::SECURITY` understand it.
+    IsSecured,
     /// Waits until the node's registry of bucket types and its ring have followed an entry of the
     /// metadata, and says how far they are.
     Followed {
@@ -151,6 +154,9 @@ pub(crate) enum Answer {
         /// The lineage of the metadata to which the entry belongs.
         #[serde(default)]
         lineage: Option<u64>,
+    },
+    IsSecured {
+        is_secured: bool,
     },
     Followed {
         /// The index of the last entry that the node has followed.

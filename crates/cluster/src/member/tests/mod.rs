@@ -6,6 +6,7 @@ mod bucket_changes;
 mod directory_age;
 mod following_host_names;
 mod functions;
+mod joining_catching_up;
 mod joining_forms_a_cluster;
 mod joining_members_up;
 mod joining_newcomers;

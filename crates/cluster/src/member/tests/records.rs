@@ -186,3 +186,23 @@ async fn records_are_set_when_all_members_know_them_and_functions_before() {
     end(third).await;
     stop(&nodes).await;
 }
+
+/// What a node had of its own was in the cluster, too, or the node would not have joined.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_holds_nothing_and_does_not_join_after_all_keeps_its_records_and_types() {
+    let (places, users): (Vec<Place>, Vec<Arc<Users>>) = (1..=2).map(place).unzip();
+    let nodes = [places[0].start().await, places[1].start().await];
+    for node in &nodes {
+        set(node, "u", "one").await.unwrap();
+        register(node, ONE).await.unwrap();
+        change(node, |registry| registry.create_type(b"t", &PropMap::new())).await.unwrap();
+    }
+    nodes[1].join(nodes[0].node().listens_on()).await.unwrap();
+    nodes[0].clear().await.unwrap();
+    let own = nodes[1].node().id();
+    until("it is alone again", || nodes[1].metadata().members().keys().copied().eq([own])).await;
+    assert_eq!((value(&nodes[1], "u").as_deref(), users[1].get(b"u").as_deref()), (Some("one"), Some("one")));
+    assert!(nodes[1].kv().buckets().function("f").is_some());
+    assert!(nodes[1].metadata().types().contains_key(&b"t"[..]));
+    stop(&nodes).await;
+}

@@ -24,6 +24,7 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
         ("exchanges/suspend", Question::Exchanges { change: ExchangeChange::Suspend }),
         ("exchanges/interval", Question::Exchanges { change: ExchangeChange::Interval(300) }),
         ("exchanges/repair", Question::Exchanges { change: ExchangeChange::StartNodeRepair { reason: "r".into() } }),
+        ("is_secured", Question::IsSecured),
         ("who_is", Question::WhoIs { name: "a@h".into(), address: "h:8099".into() }),
     ] {
         frozen.check(name, &question, |m| encode(m).to_vec(), decode);
@@ -61,6 +62,7 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
         ("ring_report", Answer::RingReport(Box::new(report))),
         ("ring_change", Answer::RingChange(Some(Box::new(facts)))),
         ("ring_change/none", Answer::RingChange(None)),
+        ("is_secured", Answer::IsSecured { is_secured: true }),
         ("who_is", Answer::WhoIs { members: 5, same: Some(same) }),
         ("who_is/nobody", Answer::WhoIs { members: 1, same: None }),
     ] {
