@@ -29,7 +29,6 @@ mod name;
 mod password;
 mod record;
 mod roles;
-mod shared_map;
 mod shown;
 mod source;
 mod unreadable_record;

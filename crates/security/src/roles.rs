@@ -3,9 +3,9 @@
 use crate::record::{
     AllRecord, Grant, GroupRecord, Membership, Record, RecordKey, Records, StatusRecord, Unreadable, UserRecord,
 };
-use crate::shared_map::SharedMap;
 use crate::source::{Source, most_specific};
 use crate::{EffectiveGrants, Group, UnreadableRecord, User};
+use imbl::OrdMap;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ const ALL: &str = "all";
 #[derive(Clone, Debug, Default)]
 pub struct Roles {
     status: Status,
-    users: SharedMap<User>,
-    groups: SharedMap<Group>,
+    users: OrdMap<Arc<str>, Arc<User>>,
+    groups: OrdMap<Arc<str>, Arc<Group>>,
     all: Arc<OfAll>,
     inherited_version: u64,
 }
@@ -119,14 +119,20 @@ impl Roles {
         let user = record.map(|UserRecord { id, groups, options, password, sources, grants, .. }| {
             Arc::new(User { name: name.into(), id: id.0, password, options, groups, sources, grants })
         });
-        self.users.set(name, user);
+        match user {
+            Some(user) => drop(self.users.insert(user.name.clone(), user)),
+            None => drop(self.users.remove(name)),
+        }
     }
 
     fn set_group(&mut self, name: &str, record: Option<GroupRecord>) {
         let group = record.map(|GroupRecord { id, groups, options, grants, .. }| {
             Arc::new(Group { name: name.into(), options, id, groups, grants })
         });
-        self.groups.set(name, group);
+        match group {
+            Some(group) => drop(self.groups.insert(group.name.clone(), group)),
+            None => drop(self.groups.remove(name)),
+        }
         self.inherited_version += 1;
     }
 
@@ -235,16 +241,12 @@ impl Roles {
 
     /// All users, sorted by name.
     pub(crate) fn users(&self) -> Vec<&User> {
-        let mut users: Vec<&User> = self.users.values().map(|user| &**user).collect();
-        users.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        users
+        self.users.values().map(|user| &**user).collect()
     }
 
     /// All groups, sorted by name.
     pub(crate) fn groups(&self) -> Vec<&Group> {
-        let mut groups: Vec<&Group> = self.groups.values().map(|group| &**group).collect();
-        groups.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        groups
+        self.groups.values().map(|group| &**group).collect()
     }
 
     /// The sources of all users.
