@@ -176,6 +176,11 @@ def full_inputs_and_counters_need_two(world):
     wait_for("the refusal for keys", lambda: b"riak_kv.list_keys" in ask(*job)[1], CHANGE_SECONDS_MAX)
     world.security("grant", "riak_kv.list_keys", "on", "default", "b", "to", "alice")
     wait_for("the job", lambda: ask(*job)[0] == 200, SECONDS_MAX)
+    # The first phase gives the key data of a missing key, which the second one takes for a key.
+    for query, why in [([mapping(arg="include_keydata"), mapping()], denied("riak_kv.mapreduce", "default/other")),
+                       ([{"link": {}}], "Link walking is deprecated in Riak 2.0 and is not compatible with security.")]:
+        away = json.dumps({"inputs": [["b", "missing", ["other", "k"]]], "query": query})
+        equal(ask("POST", "/mapred", "alice:secret", away, JSON), (403, why.encode()), f"the answer to {query}")
     world[1].admin("bucket-type", "create", "counts", '{"props":{"datatype":"counter"}}')
     world[1].admin("bucket-type", "activate", "counts")
     path = "/types/counts/buckets/b/datatypes/c"
