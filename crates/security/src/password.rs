@@ -119,9 +119,9 @@ impl StoredPassword {
     /// and [`memory_kib`](Self::memory_kib) of memory. How long it takes depends on no byte of the
     /// password and of the hash. Without memory the answer is no.
     ///
-    /// A hash of Riak can cost next to nothing. Comparing with a hash that is cheaper than a new one
-    /// costs a new one besides, so that its user cannot be told from nobody, whose passwords are
-    /// compared with the decoy.
+    /// A hash of Riak can cost next to nothing. Comparing with a hash that is cheaper than a new
+    /// one costs a new one besides, so that its user cannot be told from nobody, whose passwords
+    /// are compared with the decoy.
     pub fn matches(&self, given: &[u8]) -> bool {
         if given.len() > PASSWORD_BYTES_MAX {
             return false;
