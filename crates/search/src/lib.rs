@@ -1,6 +1,7 @@
 //! The rules of full-text search, as Riak Search 2 has them (docs/riak/semantics.md §10).
 //!
-//! What it is: queries in the syntax of Lucene's classic parser ([`query`]).
+//! What it is: queries in the syntax of Lucene's classic parser ([`query`]), and Solr's
+//! dates with their arithmetic ([`dates`]).
 //!
 //! What it is not: it has no I/O, no clock and no randomness, keeps no index and analyses no text.
 //! Whoever needs the time gives it. It is not attached yet: no crate uses it.
@@ -12,4 +13,5 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod dates;
 pub mod query;

@@ -1,5 +1,5 @@
-//! What a query may ask for. Lucene bounds clauses only; the other limits keep a query of a stranger
-//! from costing more than its length justifies.
+//! What a query may ask for. Lucene bounds clauses only. The other limits keep the query of a
+//! stranger from costing more than its length justifies.
 
 /// Bytes of a query.
 pub const QUERY_BYTES_MAX: usize = 65_536;

@@ -79,7 +79,7 @@ impl LuceneRegex {
         &self.source
     }
 
-    /// The same for the crates `regex` and `regex-syntax`. It has no anchors: it is for a whole term.
+    /// The same for the crates `regex` and `regex-syntax`, for a whole term: it has no anchors.
     pub fn to_regex(&self) -> &str {
         &self.rewritten
     }

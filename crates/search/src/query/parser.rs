@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a group in parentheses, or a word, a phrase, a range or a pattern; perhaps with a field.
+    /// Reads a group, or a word, a phrase, a range or a pattern; perhaps with a field.
     fn clause(&mut self, field: Option<&str>, is_field_named: bool) -> Result<Query, QueryError> {
         let named = self.field_name()?;
         let (field, is_field_named) = (named.as_deref().or(field), is_field_named || named.is_some());
