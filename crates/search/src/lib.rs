@@ -6,8 +6,8 @@
 //!  stored value ----extract--> pairs -----> values of the fields of a document
 //! ```
 //!
-//! What it is: queries in the syntax of Lucene's classic parser ([`query`]), Solr's dates with their
-//! arithmetic ([`dates`]), Solr's schemas ([`schema`]), what stored values have for an index
+//! What it is: queries in the syntax of Lucene's classic parser ([`query`]), Solr's dates with
+//! their arithmetic ([`dates`]), Solr's schemas ([`schema`]), what stored values have for an index
 //! ([`extract`]), and what that is in the fields of a schema ([`values`]).
 //!
 //! What it is not: it has no I/O, no clock and no randomness, keeps no index and analyses no text.

@@ -9,12 +9,15 @@ use super::limits::PATTERN_CHARS_MAX;
 use super::wildcard::push_literal;
 use std::fmt::Write;
 
-/// States of the automaton that an expression may need, as a rough count of its characters after
-/// repetitions were written out.
+/// Characters and classes of an expression after repetitions were written out. An automaton without
+/// choices can still have exponentially many states: whoever builds one has to bound it.
 const STATES_MAX: usize = 2_000;
 
-/// Parentheses inside each other.
-const DEPTH_MAX: usize = 16;
+/// Parentheses inside each other. `regex-syntax` refuses 250 groups, lists and repetitions.
+const DEPTH_MAX: usize = 12;
+
+/// Repetitions of repetitions, such as `(a*)?` without parentheses: `a*?`.
+const REPEATED_MAX: usize = 3;
 
 /// A regular expression for a whole term.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +50,11 @@ pub enum BadRegex {
     /// Too many states.
     #[error("the repetitions make the regular expression too large (at most {STATES_MAX} characters written out)")]
     TooLarge,
-    /// Too many parentheses.
-    #[error("a regular expression has at most {DEPTH_MAX} parentheses inside each other")]
+    /// Too many parentheses inside each other, or repetitions of repetitions.
+    #[error(
+        "a regular expression has at most {DEPTH_MAX} parentheses inside each other, and {REPEATED_MAX} repetitions \
+         of the same part"
+    )]
     TooDeep,
     /// Too long.
     #[error("a regular expression has at most {PATTERN_CHARS_MAX} characters")]
@@ -80,6 +86,7 @@ impl LuceneRegex {
     }
 
     /// The same for the crates `regex` and `regex-syntax`, for a whole term: it has no anchors.
+    /// What builds an automaton of it has to bound its states.
     pub fn to_regex(&self) -> &str {
         &self.rewritten
     }
@@ -112,7 +119,7 @@ impl Rewriter<'_> {
     /// Reads expressions between `|`, and counts their states.
     fn alternatives(&mut self) -> Result<usize, BadRegex> {
         self.out.push_str("(?:");
-        let mut states: usize = 1;
+        let mut states: usize = 0;
         loop {
             let start = self.at;
             while self.peek().is_some_and(|c| !matches!(c, '|' | ')')) {
@@ -132,7 +139,12 @@ impl Rewriter<'_> {
     fn repeated(&mut self) -> Result<usize, BadRegex> {
         let start = self.out.len();
         let mut states = self.simple()?;
+        let mut count = 0;
         while let Some(sign @ ('?' | '*' | '+' | '{')) = self.peek() {
+            count += 1;
+            if count > REPEATED_MAX {
+                return Err(BadRegex::TooDeep);
+            }
             // A second sign would mean something else there, such as "not greedy" in `a*?`.
             self.out.insert_str(start, "(?:");
             self.out.push(')');
@@ -279,6 +291,7 @@ impl Rewriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn expressions_are_rewritten() {
@@ -303,6 +316,7 @@ mod tests {
     fn what_cannot_be_used_is_refused() {
         for (lucene, at, bad) in [
             ("a|*b", 2, BadRegex::NothingToRepeat),
+            ("(?i)a", 1, BadRegex::NothingToRepeat),
             ("(a", 0, BadRegex::Unbalanced('(')),
             ("a)", 1, BadRegex::Unbalanced(')')),
             ("[a", 0, BadRegex::Unbalanced('[')),
@@ -316,5 +330,64 @@ mod tests {
             assert_eq!(LuceneRegex::read(lucene), Err((at, bad)), "{lucene}");
         }
         assert_eq!(LuceneRegex::read(&"(".repeat(100)).unwrap_err().1, BadRegex::TooDeep);
+        assert_eq!(LuceneRegex::read("a?*+?").unwrap_err(), (4, BadRegex::TooDeep));
+    }
+
+    /// The expression of Rust for whole terms.
+    fn compiled(source: &str) -> regex::Regex {
+        let lucene = LuceneRegex::read(source).unwrap();
+        regex::Regex::new(&format!("^(?:{})$", lucene.to_regex())).unwrap_or_else(|error| panic!("{source}: {error}"))
+    }
+
+    #[test]
+    fn expressions_match_whole_terms_as_in_lucene() {
+        for (source, term, is_match) in [
+            ("br.*", "bryan", true),
+            ("br", "bryan", false),
+            (".", "\n", true),
+            (".", "é", true),
+            ("^a$", "a", false),
+            ("^a$", "^a$", true),
+            (r"\d+", "ddd", true),
+            (r"\d+", "123", false),
+            ("[0-9]{2,3}", "1234", false),
+            ("[0-9]{2,3}", "123", true),
+            ("[0-9]{2,}", "1234", true),
+            ("a|bc", "bc", true),
+            ("a|bc", "abc", false),
+            ("(a|b)c", "bc", true),
+            ("@", "", true),
+            ("x@", "xyz", true),
+            ("\"a.b\"+", "a.ba.b", true),
+            ("\"a.b\"+", "axb", false),
+            ("[^a-c]", "d", true),
+            ("[^a-c]", "b", false),
+            ("[]-]+", "]-", true),
+            ("[a&&b]", "&", true),
+            ("[[a]", "[", true),
+            (r"[\]\\]+", "]\\", true),
+            ("a()b", "ab", true),
+            (r"\/\.\*", "/.*", true),
+            ("a*?", "aa", true),
+        ] {
+            assert_eq!(compiled(source).is_match(term), is_match, "{source} on {term}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_can_be_compiled_at_its_bounds() {
+        let deep = format!("{}a|b{}", "(x".repeat(DEPTH_MAX), "|y)?*+".repeat(DEPTH_MAX));
+        assert!(compiled(&deep).is_match(""));
+        compiled(".{2000}");
+        compiled("((é{10}){10}){20}");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_read_can_be_compiled(source in "([abé.()|?*+\\[\\]^&~<>#@\"{}0-9,\\\\-]|\\[[^a-]{1,3}\\]|\\{[0-9],[0-9]\\}){0,12}") {
+            if LuceneRegex::read(&source).is_ok() {
+                compiled(&source);
+            }
+        }
     }
 }

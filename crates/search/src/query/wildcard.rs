@@ -124,6 +124,7 @@ pub(super) fn push_literal(regex: &mut String, c: char) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn patterns_match_whole_terms() {
@@ -155,5 +156,15 @@ mod tests {
     #[test]
     fn a_pattern_is_a_regular_expression() {
         assert_eq!(Wildcard::read("a.b?*").unwrap().to_regex(), r"(?s)a\x{2e}b..*");
+    }
+
+    proptest! {
+        #[test]
+        fn the_regular_expression_matches_the_same_terms(pattern in "[ab.*?é\\\\]{0,8}", term in "[ab.é*?]{0,8}") {
+            if let Ok(pattern) = Wildcard::read(&pattern) {
+                let regex = regex::Regex::new(&format!("^(?:{})$", pattern.to_regex())).unwrap();
+                prop_assert_eq!(pattern.matches(&term), regex.is_match(&term));
+            }
+        }
     }
 }
