@@ -163,6 +163,37 @@ fn words_fields_and_patterns_are_read_as_in_lucene() {
 }
 
 #[test]
+fn what_the_clients_of_riak_send_is_read() {
+    for (text, is) in [
+        ("*:*", "*:*"),
+        ("f:(F OR H)", "f:F f:H"),
+        ("type_s:a AND NOT age_i:3", "+type_s:a -age_i:3"),
+        ("(NOT f:x)", "-f:x"),
+        ("age_i:[30 TO 33]", "age_i:[30 TO 33]"),
+        ("name_s:\"bryan fink\"", "name_s:\"bryan fink\""),
+        ("name_s:*ryan*", "name_s:*ryan*"),
+        ("multi_ss:t*", "multi_ss:t*"),
+        ("groups_ss:*", "groups_ss:*"),
+        ("name_s:/br.*/", "name_s:/br.*/"),
+        ("text_he:בירושלים", "text_he:בירושלים"),
+        ("text_ar:أردت", "text_ar:أردت"),
+        ("counter:83475", "counter:83475"),
+        ("set:frijoles", "set:frijoles"),
+        ("arroz_register:frijoles", "arroz_register:frijoles"),
+        ("float_tf:3.14", "float_tf:3.14"),
+        ("user_map.name_register:Chris*", "user_map.name_register:Chris*"),
+    ] {
+        let query = Reader::default().read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(query.to_string(), is, "{text}");
+    }
+    for (text, is) in [("bitcask", "text:bitcask"), ("\"bitcask\"", "text:\"bitcask\"")] {
+        let reader = Reader { default_field: Some("text"), operator: Operator::Or };
+        assert_eq!(reader.read(text).unwrap().to_string(), is);
+        assert_eq!(Reader::default().read(text).unwrap_err().problem, QueryProblem::NoField);
+    }
+}
+
+#[test]
 fn errors_name_the_place() {
     use QueryProblem as P;
     let unexpected = |found: &str, wanted| P::Unexpected { found: found.to_owned(), wanted };

@@ -236,6 +236,7 @@ fn what_cannot_be_done_is_told_with_its_line() {
         (r#"<dynamicField name="*_a" type="s" required="true"/>"#, "is not required and has no default"),
         (r#"<dynamicField name="*" type="s"/><dynamicField name="*" type="s"/>"#, "the dynamicField * is there twice"),
         (r#"<copyField source="x" dest="_yz_rk"/>"#, "the source x is no field"),
+        (r#"<copyField source="_yz_rk" dest="_yz_rb"/>"#, "the dest _yz_rb is Riak's own"),
         (r#"<copyField source="_yz_rk" dest="x"/>"#, "the dest x is no field"),
         (r#"<copyField source="_yz_rk" dest="*_x"/>"#, "a dest with * needs a source with *"),
         (r#"<copyField source="a*b" dest="_yz_rk"/>"#, "have one * at most"),

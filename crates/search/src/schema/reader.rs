@@ -379,6 +379,9 @@ impl<'d> Reader<'d> {
             // Any name of the form will do.
             (Name::Pattern(_), Name::Pattern(pattern)) => pattern.with("x"),
         };
+        if yz_fields::YZ_FIELDS.iter().any(|(own, _)| *own == dest_name) {
+            return self.problem(node, format!("the dest {dest_name} is Riak's own"));
+        }
         if self.schema.field(&dest_name).is_none() {
             return self.problem(node, format!("the dest {} is no field and fits no dynamicField", shown(&dest_name)));
         }

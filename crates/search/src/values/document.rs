@@ -116,6 +116,7 @@ mod tests {
     use crate::extract::Extractor;
     use crate::schema::{DEFAULT_SCHEMA_XML, default_schema};
     use crate::values::BadValue;
+    use proptest::prelude::*;
 
     fn read_with(schema: &Schema, json: &str) -> Result<Vec<(String, Value)>, BadDocument> {
         let pairs = Extractor::Json.extract(json.as_bytes()).unwrap();
@@ -208,5 +209,23 @@ mod tests {
         let schema = schema_with(&copies);
         let members: Vec<String> = (0..1_000).map(|n| format!("\"a{n}_s\":\"x\"")).collect();
         assert_eq!(read_with(&schema, &format!("{{{}}}", members.join(","))), Err(BadDocument::TooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_extracted_gives_values_or_an_error(
+            names in prop::collection::vec("(a|b|_yz_rk|counter)?(_s|_ss|_i|_d|_dt|_b|_p|_t|_ig)?", 0..6),
+            texts in prop::collection::vec("(-?[0-9]{1,12}(\\.[0-9])?|NOW/DAY|true|[a-z,]{0,4}|1,2)", 6),
+        ) {
+            let schema = default_schema().unwrap();
+            let pair = |(name, text): (&String, &String)| Pair { name: name.clone(), value: Extracted::Text(text.clone()) };
+            let pairs: Vec<Pair> = names.iter().zip(&texts).map(pair).collect();
+            if let Ok(fields) = DocumentFields::read(&schema, &pairs, Date::from_unix_ms(0).unwrap()) {
+                for (name, _) in &fields.values {
+                    let count = fields.values.iter().filter(|(other, _)| other == name).count();
+                    prop_assert!(count == 1 || schema.field(name).unwrap().properties.is_multi_valued);
+                }
+            }
+        }
     }
 }
