@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn json_is_flattened() {
-        let value = r#"{"name":"ryan","age":29,"ok":true,"none":null,"x":1.5,"big":123456789012345678901,
+        let value = r#"{"name":"ryan","age":29,"ok":true,"none":null,"x":1.5,"y":1.1e6,"big":123456789012345678901,
             "info":{"city":"Baltimore","visited":["Boston","New York"]},
             "list":[[1,[2]],{"a":{"b":"c"}},null,[]],"empty":{}}"#;
         assert_eq!(
@@ -115,6 +115,7 @@ mod tests {
                 "age=29",
                 "ok=true?",
                 "x=1.5",
+                "y=1100000.0",
                 "big=123456789012345678901",
                 "info.city=Baltimore",
                 "info.visited=Boston",

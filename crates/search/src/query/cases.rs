@@ -274,6 +274,7 @@ fn what_costs_too_much_is_refused() {
     assert_eq!(problem("(".repeat(limits::QUERY_BYTES_MAX)), QueryProblem::TooDeep);
     assert_eq!(problem("a".repeat(limits::QUERY_BYTES_MAX + 1)), QueryProblem::TooLong);
     assert_eq!(problem("a".repeat(limits::TERM_BYTES_MAX + 1)), QueryProblem::TermTooLong);
+    assert_eq!(problem(format!("{}:a", "f".repeat(limits::FIELD_BYTES_MAX + 1))), QueryProblem::FieldTooLong);
     assert!(read(&"a ".repeat(limits::GROUP_CLAUSES_MAX)).is_ok());
     assert_eq!(problem("a ".repeat(limits::GROUP_CLAUSES_MAX + 1)), QueryProblem::TooManyClausesInGroup);
     assert_eq!(problem(format!("({})", "a ".repeat(1_000)).repeat(5)), QueryProblem::TooManyClauses);

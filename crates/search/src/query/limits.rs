@@ -13,6 +13,9 @@ pub const GROUP_CLAUSES_MAX: usize = 1_024;
 /// Clauses of all groups of a query together.
 pub const CLAUSES_MAX: usize = 4_096;
 
+/// Bytes of the name of a field. Each clause of a group has the name of the group's field.
+pub const FIELD_BYTES_MAX: usize = 1_024;
+
 /// Bytes of a word, a phrase, a prefix or a bound of a range: Lucene indexes no longer term.
 pub const TERM_BYTES_MAX: usize = 32_766;
 

@@ -1,8 +1,8 @@
 //! Reads a query. The rules that decide which clauses are required are Lucene's, in [`Group::add`].
 
 use super::limits::{
-    CLAUSES_MAX, DEPTH_MAX, EDITS_MAX, GROUP_CLAUSES_MAX, PATTERN_CHARS_MAX, PATTERNS_MAX, QUERY_BYTES_MAX,
-    TERM_BYTES_MAX,
+    CLAUSES_MAX, DEPTH_MAX, EDITS_MAX, FIELD_BYTES_MAX, GROUP_CLAUSES_MAX, PATTERN_CHARS_MAX, PATTERNS_MAX,
+    QUERY_BYTES_MAX, TERM_BYTES_MAX,
 };
 use super::lucene_regex::LuceneRegex;
 use super::operator::Operator;
@@ -16,7 +16,7 @@ use std::ops::Bound;
 /// How queries are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reader<'a> {
-    /// The field of words without one (`df`). Riak's default is none.
+    /// The field of words without one (`df`). Riak's default is none, and an empty name is none.
     pub default_field: Option<&'a str>,
     /// What connects clauses that nothing connects (`q.op`).
     pub operator: Operator,
@@ -31,12 +31,16 @@ impl Reader<'_> {
         if text.len() > QUERY_BYTES_MAX {
             return Err(QueryProblem::TooLong.at(text, QUERY_BYTES_MAX));
         }
+        let default_field = self.default_field.filter(|name| !name.is_empty());
+        if default_field.is_some_and(|name| name.len() > FIELD_BYTES_MAX) {
+            return Err(QueryProblem::FieldTooLong.at(text, 0));
+        }
         let tokens = tokens(text)?;
         if tokens.is_empty() {
             return Err(QueryProblem::Empty.at(text, 0));
         }
         let mut parser = Parser { text, tokens, at: 0, operator: self.operator, depth: 0, clauses: 0, patterns: 0 };
-        let query = parser.group(self.default_field, false)?;
+        let query = parser.group(default_field, false)?;
         match parser.tokens.get(parser.at) {
             None => Ok(query),
             Some(_) => Err(parser.unexpected("( before it, or \\ if it is part of a word,")),
@@ -218,7 +222,7 @@ impl<'a> Parser<'a> {
             self.at = opened;
             return Err(self.fail(QueryProblem::Unclosed('(')));
         }
-        Ok(self.boosted(query))
+        Ok(with_factor(query, self.boost()))
     }
 
     /// The name of a field and its colon, if they come next. The field of `*:` is `*`.
@@ -230,6 +234,9 @@ impl<'a> Parser<'a> {
             TokenKind::Word => self.plain(token.source, token.offset_bytes)?,
             _ => return Ok(None),
         };
+        if name.len() > FIELD_BYTES_MAX {
+            return Err(self.fail(QueryProblem::FieldTooLong));
+        }
         self.at += 2;
         Ok(Some(name))
     }
@@ -243,29 +250,9 @@ impl<'a> Parser<'a> {
         Ok(plain)
     }
 
-    fn boosted(&mut self, query: Query) -> Query {
-        let Some(TokenKind::Boost(factor)) = self.peek() else { return query };
-        let factor = *factor;
-        self.at += 1;
-        query.boosted(factor)
-    }
-
     fn atom(&mut self, field: Option<&str>, is_field_named: bool) -> Result<Query, QueryError> {
         let wanted = "a word, a phrase, a range or a group";
-        let is_atom = matches!(
-            self.peek(),
-            Some(
-                TokenKind::Star
-                    | TokenKind::BareOperator
-                    | TokenKind::Quoted(_)
-                    | TokenKind::Word
-                    | TokenKind::Prefix
-                    | TokenKind::Pattern
-                    | TokenKind::Regex(_)
-                    | TokenKind::Range(_)
-            )
-        );
-        let Some(token) = self.tokens.get(self.at).filter(|_| is_atom).cloned() else {
+        let Some(token) = self.tokens.get(self.at).filter(|token| token.kind.is_atom()).cloned() else {
             return Err(self.unexpected(wanted));
         };
         let Some(field) = field else { return Err(self.fail(QueryProblem::NoField)) };
@@ -274,25 +261,27 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads what follows a word: a number of edits or slop, and a factor, in Lucene's orders.
-    fn suffix(&mut self, atom: &Atom<'_>) -> Result<(Option<Option<f32>>, Option<f32>), QueryError> {
-        if matches!(atom.token.kind, TokenKind::Range(_)) {
-            return Ok((None, self.boost()));
+    fn suffix(&mut self, kind: &TokenKind<'_>) -> (Option<Option<f32>>, Option<f32>) {
+        if matches!(kind, TokenKind::Range(_)) {
+            return (None, self.boost());
         }
-        let mut fuzzy = self.fuzzy()?;
+        let mut fuzzy = self.fuzzy();
         let boost = self.boost();
-        if boost.is_some() && fuzzy.is_none() && !matches!(atom.token.kind, TokenKind::Quoted(_)) {
-            fuzzy = self.fuzzy()?;
+        if boost.is_some() && fuzzy.is_none() && !matches!(kind, TokenKind::Quoted(_)) {
+            fuzzy = self.fuzzy();
         }
-        Ok((fuzzy, boost))
+        (fuzzy, boost)
     }
 
-    fn fuzzy(&mut self) -> Result<Option<Option<f32>>, QueryError> {
-        let Some(TokenKind::Fuzzy(number)) = self.peek() else { return Ok(None) };
+    /// The number behind `~`, if it comes next.
+    fn fuzzy(&mut self) -> Option<Option<f32>> {
+        let Some(TokenKind::Fuzzy(number)) = self.peek() else { return None };
         let number = *number;
         self.at += 1;
-        Ok(Some(number))
+        Some(number)
     }
 
+    /// The factor behind `^`, if it comes next.
     fn boost(&mut self) -> Option<f32> {
         let Some(TokenKind::Boost(factor)) = self.peek() else { return None };
         let factor = *factor;
@@ -302,7 +291,7 @@ impl<'a> Parser<'a> {
 
     fn with_suffix(&mut self, atom: Atom<'_>) -> Result<Query, QueryError> {
         let suffix_at = self.offset_bytes();
-        let (fuzzy, boost) = self.suffix(&atom)?;
+        let (fuzzy, boost) = self.suffix(&atom.token.kind);
         let field = atom.field.to_owned();
         let Token { kind, source, offset_bytes } = atom.token;
         let query = match kind {
@@ -341,10 +330,7 @@ impl<'a> Parser<'a> {
                 }
             }
         };
-        Ok(match boost {
-            None => query,
-            Some(factor) => query.boosted(factor),
-        })
+        Ok(with_factor(query, boost))
     }
 
     /// Counts what is compared with all terms of a field.
@@ -384,6 +370,13 @@ impl<'a> Parser<'a> {
         }
         let text = self.plain(bound.text, bound.offset_bytes + usize::from(bound.is_quoted))?;
         Ok(if is_included { Bound::Included(text) } else { Bound::Excluded(text) })
+    }
+}
+
+fn with_factor(query: Query, factor: Option<f32>) -> Query {
+    match factor {
+        None => query,
+        Some(factor) => query.boosted(factor),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Why a text is no query.
 
 use super::limits::{
-    CLAUSES_MAX, DEPTH_MAX, GROUP_CLAUSES_MAX, PATTERN_CHARS_MAX, PATTERNS_MAX, QUERY_BYTES_MAX, TERM_BYTES_MAX,
-    WILDCARDS_MAX,
+    CLAUSES_MAX, DEPTH_MAX, FIELD_BYTES_MAX, GROUP_CLAUSES_MAX, PATTERN_CHARS_MAX, PATTERNS_MAX, QUERY_BYTES_MAX,
+    TERM_BYTES_MAX, WILDCARDS_MAX,
 };
 
 /// A text is no query: where that shows, and what would be right.
@@ -77,6 +77,9 @@ pub enum QueryProblem {
     /// Too many clauses.
     #[error("a query has at most {CLAUSES_MAX} clauses")]
     TooManyClauses,
+    /// The name of a field is too long.
+    #[error("the name of a field has at most {FIELD_BYTES_MAX} bytes")]
+    FieldTooLong,
     /// A word, a phrase or a bound is too long.
     #[error("a word, a phrase or a bound has at most {TERM_BYTES_MAX} bytes")]
     TermTooLong,

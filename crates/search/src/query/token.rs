@@ -46,6 +46,23 @@ pub(super) enum TokenKind<'a> {
     Range(RangeToken<'a>),
 }
 
+impl TokenKind<'_> {
+    /// Whether it is a clause by itself.
+    pub(super) fn is_atom(&self) -> bool {
+        matches!(
+            self,
+            Self::Star
+                | Self::BareOperator
+                | Self::Quoted(_)
+                | Self::Word
+                | Self::Prefix
+                | Self::Pattern
+                | Self::Regex(_)
+                | Self::Range(_)
+        )
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RangeToken<'a> {
     pub from: RangeBound<'a>,

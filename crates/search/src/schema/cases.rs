@@ -322,6 +322,8 @@ fn hostile_schemas_are_refused() {
     assert_eq!(problems.len(), limits::REMARKS_MAX);
     let more = with(&"<field name=\"a\" type=\"x\"/>".repeat(limits::ENTRIES_MAX));
     assert!(self::problems(&more).contains("a schema has at most 4096 fields"));
+    let unusable = with(&"<fieldType name=\"a\" class=\"solr.X\"/>\n".repeat(4_000));
+    assert_eq!(Schema::read(unusable.as_bytes()).unwrap().notes.len(), 1);
     let long = with(&format!("<field name=\"{}\" type=\"x\"/>", "a".repeat(2_000)));
     assert!(self::problems(&long).contains("at most 1024 bytes"));
 }

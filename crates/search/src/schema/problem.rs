@@ -47,13 +47,9 @@ pub(super) struct Remarks(Vec<Remark>);
 
 impl Remarks {
     pub(super) fn add(&mut self, line: u32, what: impl Into<String>) {
-        if !self.is_full() {
+        if self.0.len() < REMARKS_MAX {
             self.0.push(Remark { line, what: what.into() });
         }
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.0.len() >= REMARKS_MAX
     }
 
     /// The remarks by line.

@@ -36,6 +36,8 @@ pub(super) fn read(xml: &[u8]) -> Result<Schema, SchemaError> {
 
 struct Reader<'d> {
     document: &'d Document<'d>,
+    /// Where the lines end. The library would count them again for each remark.
+    line_ends: Vec<usize>,
     types: BTreeMap<String, Arc<FieldType>>,
     schema: Schema,
     /// Types that cannot be used, and whether that was told as a problem. Riak's default schema has
@@ -59,8 +61,10 @@ impl<'d> Reader<'d> {
             default_operator: Operator::Or,
             notes: Vec::new(),
         };
+        let line_ends = document.input_text().match_indices('\n').map(|(at, _)| at).collect();
         Self {
             document,
+            line_ends,
             types: BTreeMap::new(),
             schema,
             unusable: BTreeMap::new(),
@@ -72,20 +76,16 @@ impl<'d> Reader<'d> {
     }
 
     fn line(&self, node: Node<'_, '_>) -> u32 {
-        self.document.text_pos_at(node.range().start).row
+        let before = self.line_ends.partition_point(|end| *end < node.range().start);
+        u32::try_from(before).map_or(u32::MAX, |before| before + 1)
     }
 
     fn problem(&mut self, node: Node<'_, '_>, what: impl Into<String>) {
-        // Finding a line takes as long as the text before it.
-        if !self.problems.is_full() {
-            self.problems.add(self.line(node), what);
-        }
+        self.problems.add(self.line(node), what);
     }
 
     fn note(&mut self, node: Node<'_, '_>, what: impl Into<String>) {
-        if !self.notes.is_full() {
-            self.notes.add(self.line(node), what);
-        }
+        self.notes.add(self.line(node), what);
     }
 
     /// The type that is being read cannot be used.
