@@ -35,7 +35,7 @@ pub enum Value {
 }
 
 /// The value that a text or a boolean is in a field, as Solr reads it; `None` in a field that keeps
-/// no values. `now` is for date math.
+/// no values. `now` is for date math. The words and bounds of a query are read in the same way.
 ///
 /// # Errors
 /// It is no value of the field's kind.
