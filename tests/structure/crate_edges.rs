@@ -22,6 +22,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-script", &[]),
     ("ombak-mapreduce", &["ombak-types"]),
     ("ombak-tictac", &["ombak-types"]),
+    ("ombak-search", &["ombak-types"]),
     ("ombak-security", &["ombak-types"]),
     ("ombak-riak-files", &["ombak-types"]),
     ("ombak-storage", &["ombak-types"]),
@@ -203,8 +204,16 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without I/O, clock or randomness, and the dependencies that would give them one.
-const PURE: &[&str] =
-    &["ombak-types", "ombak-proto", "ombak-ring", "ombak-crdt", "ombak-mapreduce", "ombak-tictac", "ombak-security"];
+const PURE: &[&str] = &[
+    "ombak-types",
+    "ombak-proto",
+    "ombak-ring",
+    "ombak-crdt",
+    "ombak-mapreduce",
+    "ombak-tictac",
+    "ombak-search",
+    "ombak-security",
+];
 const IMPURE: &[&str] = &["getrandom", "hyper", "rand", "rustix", "socket2", "tokio", "tracing"];
 
 /// Package name → names of the dependencies that its manifest declares, as `cargo metadata` reports

@@ -1,0 +1,127 @@
+//! The tree that a query becomes.
+
+use super::lucene_regex::LuceneRegex;
+use super::wildcard::Wildcard;
+use std::ops::Bound;
+
+/// A query. Its texts have no escapes any more, and are not analysed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Query {
+    /// `*:*`: all documents.
+    All,
+    /// `field:*` or `field:[* TO *]`: documents that have a value in the field.
+    Exists {
+        /// The field.
+        field: String,
+    },
+    /// `field:text`
+    Term {
+        /// The field.
+        field: String,
+        /// The word; never empty.
+        text: String,
+    },
+    /// `field:"text"~slop`
+    Phrase {
+        /// The field.
+        field: String,
+        /// What stands between the quotes.
+        text: String,
+        /// How many positions the words may be moved, together.
+        slop: u32,
+    },
+    /// `field:text*`
+    Prefix {
+        /// The field.
+        field: String,
+        /// The beginning of terms; never empty.
+        text: String,
+    },
+    /// `field:t?x*t`
+    Wildcard {
+        /// The field.
+        field: String,
+        /// The form of a term.
+        pattern: Wildcard,
+    },
+    /// `field:text~edits`
+    Fuzzy {
+        /// The field.
+        field: String,
+        /// The word; never empty.
+        text: String,
+        /// How many characters may be different: 0, 1 or 2.
+        edits: u8,
+    },
+    /// `field:/regex/`
+    Regex {
+        /// The field.
+        field: String,
+        /// A regular expression for a whole term.
+        regex: LuceneRegex,
+    },
+    /// `field:[from TO to]`; at least one bound is a text.
+    Range {
+        /// The field.
+        field: String,
+        /// Where the range begins.
+        from: Bound<String>,
+        /// Where the range ends.
+        to: Bound<String>,
+    },
+    /// Several clauses, or one that is required or prohibited.
+    Group(Vec<Clause>),
+    /// `query^factor`; the query is none with a factor itself.
+    Boosted {
+        /// The query.
+        query: Box<Query>,
+        /// What its score is multiplied by; never 1.
+        factor: f32,
+    },
+}
+
+/// A part of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clause {
+    /// What it means for the group.
+    pub occur: Occur,
+    /// What it finds.
+    pub query: Query,
+}
+
+/// What a clause means for its group. A document is in a group if it is in all required clauses and
+/// in no prohibited one, and in at least one optional clause if none is required.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occur {
+    /// The clause only adds to the score, if another is required.
+    Optional,
+    /// `+`
+    Required,
+    /// `-`
+    Prohibited,
+}
+
+impl Query {
+    /// The query with a factor, which replaces the factor that it has, as in Lucene.
+    #[must_use]
+    pub fn boosted(self, factor: f32) -> Self {
+        let plain = if let Self::Boosted { query, .. } = self { *query } else { self };
+        if factor == 1.0 { plain } else { Self::Boosted { query: Box::new(plain), factor } }
+    }
+
+    /// The query as Solr carries out a whole query: a group with prohibited clauses only finds all
+    /// other documents. In Lucene, and in Solr for a group inside another one, it finds nothing.
+    #[must_use]
+    pub fn against_all_documents(self) -> Self {
+        match self {
+            Self::Group(mut clauses) => {
+                if clauses.iter().all(|clause| clause.occur == Occur::Prohibited) {
+                    clauses.insert(0, Clause { occur: Occur::Required, query: Self::All });
+                }
+                Self::Group(clauses)
+            }
+            Self::Boosted { query, factor } => Self::Boosted { query: Box::new(query.against_all_documents()), factor },
+            other => other,
+        }
+    }
+}
