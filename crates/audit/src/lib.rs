@@ -14,6 +14,8 @@
 //! * What is left out is counted, and a line in the log says how much it was.
 //! * A line has a bounded length, and no password stands in it.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
 mod event;
 mod figures;
 mod line;

@@ -54,6 +54,27 @@ pub struct NodeInfo {
     pub started: Instant,
 }
 
+#[cfg(test)]
+impl NodeInfo {
+    /// A node for tests that need any, with these addresses for HTTP and for Protocol Buffers.
+    pub(crate) fn sample(http: Vec<SocketAddr>, pb: Vec<SocketAddr>) -> Self {
+        Self {
+            name: "riak@127.0.0.1".into(),
+            version: "test",
+            pid: 1,
+            http,
+            https: Vec::new(),
+            pb,
+            peer: None,
+            encrypts_peers: false,
+            data_dir: "data".into(),
+            backend: "memory",
+            ring_size: 8,
+            started: Instant::now(),
+        }
+    }
+}
+
 fn describe(ctx: &AdminContext, memory: MemoryStatus) -> Value {
     let node = &ctx.node;
     let health = ctx.kv.health();
@@ -227,26 +248,5 @@ mod tests {
         let status = Status { keys: 10, index_bytes: 600, key_bytes: 200, ..Status::default() };
         assert_eq!(index_bytes_per_key(&status), Some(40.0));
         assert_eq!(index_bytes_per_key(&Status::default()), None);
-    }
-}
-
-#[cfg(test)]
-impl NodeInfo {
-    /// A node for tests that need any, with these addresses for HTTP and for Protocol Buffers.
-    pub(crate) fn sample(http: Vec<SocketAddr>, pb: Vec<SocketAddr>) -> Self {
-        Self {
-            name: "riak@127.0.0.1".into(),
-            version: "test",
-            pid: 1,
-            http,
-            https: Vec::new(),
-            pb,
-            peer: None,
-            encrypts_peers: false,
-            data_dir: "data".into(),
-            backend: "memory",
-            ring_size: 8,
-            started: Instant::now(),
-        }
     }
 }

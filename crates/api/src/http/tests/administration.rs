@@ -13,7 +13,6 @@ use ombak_runtime::BoxFuture;
 use ombak_storage::{MemoryConfig, MemoryFactory};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Instant;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
