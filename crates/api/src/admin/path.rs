@@ -71,52 +71,32 @@ impl<'a> AdminCall<'a> {
 }
 
 impl AdminPath {
+    const fn new(verb: Verb, parts: &'static [Part], permission: Permission, serve: Serve) -> Self {
+        let role = match verb {
+            Verb::Get => AdminRole::Observer,
+            Verb::Post => AdminRole::Operator,
+        };
+        Self { verb, parts, permission, role, reads: |_| false, serve }
+    }
+
     /// A path that is read.
     pub(super) const fn get(parts: &'static [Part], permission: Permission, answer: Answer) -> Self {
-        Self {
-            verb: Verb::Get,
-            parts,
-            permission,
-            role: AdminRole::Observer,
-            reads: |_| false,
-            serve: Serve::Answer(answer),
-        }
+        Self::new(Verb::Get, parts, permission, Serve::Answer(answer))
     }
 
     /// A path that changes something.
     pub(super) const fn post(parts: &'static [Part], permission: Permission, answer: Answer) -> Self {
-        Self {
-            verb: Verb::Post,
-            parts,
-            permission,
-            role: AdminRole::Operator,
-            reads: |_| false,
-            serve: Serve::Answer(answer),
-        }
+        Self::new(Verb::Post, parts, permission, Serve::Answer(answer))
     }
 
     /// A path that shows something of the cluster.
     pub(super) const fn show_cluster(parts: &'static [Part], permission: Permission, read: ReadCommand) -> Self {
-        Self {
-            verb: Verb::Get,
-            parts,
-            permission,
-            role: AdminRole::Observer,
-            reads: |_| false,
-            serve: Serve::Cluster(read),
-        }
+        Self::new(Verb::Get, parts, permission, Serve::Cluster(read))
     }
 
     /// A path that changes the cluster.
     pub(super) const fn change_cluster(parts: &'static [Part], permission: Permission, read: ReadCommand) -> Self {
-        Self {
-            verb: Verb::Post,
-            parts,
-            permission,
-            role: AdminRole::Operator,
-            reads: |_| false,
-            serve: Serve::Cluster(read),
-        }
+        Self::new(Verb::Post, parts, permission, Serve::Cluster(read))
     }
 
     /// The same path, for those who administer security alone.

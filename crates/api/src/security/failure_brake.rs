@@ -21,28 +21,7 @@ use super::guess_lines::GuessLines;
 use super::proven_pairs::ProvenPairs;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// For a user in a network. The longest time between two guesses is the one of Riak.
-const OF_PAIR: Pace = Pace {
-    free_failures: 3,
-    first_gap: Duration::from_millis(250),
-    gap_max: Duration::from_secs(5),
-    wait_max: Duration::from_secs(30),
-    forgives_one_in: Duration::from_secs(60),
-    failures_max: 63,
-};
-
-/// For a network. Many users may share it, so it is slowed down late and little, and waits are
-/// short.
-const OF_NETWORK: Pace = Pace {
-    free_failures: 50,
-    first_gap: Duration::from_millis(50),
-    gap_max: Duration::from_millis(250),
-    wait_max: Duration::from_secs(5),
-    forgives_one_in: Duration::from_secs(5),
-    failures_max: 110,
-};
+use std::time::Instant;
 
 /// Counts the failures of all clients.
 #[derive(Debug)]
@@ -60,8 +39,8 @@ struct Counts {
 impl Default for FailureBrake {
     fn default() -> Self {
         Self(Mutex::new(Counts {
-            pairs: GuessLines::new(OF_PAIR),
-            networks: GuessLines::new(OF_NETWORK),
+            pairs: GuessLines::new(Pace::OF_PAIR),
+            networks: GuessLines::new(Pace::OF_NETWORK),
             proven: ProvenPairs::default(),
             #[cfg(test)]
             looked_at: 0,
@@ -190,6 +169,7 @@ impl Drop for GuessPlace {
 mod tests {
     use super::*;
     use std::net::{IpAddr, Ipv4Addr};
+    use std::time::Duration;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -230,7 +210,7 @@ mod tests {
         let places: Vec<_> = std::iter::from_fn(|| take(&brake, "carol", HERE)).take(1000).collect();
         assert!((10..100).contains(&places.len()), "{}", places.len());
         let last = places.iter().map(GuessPlace::time).max().unwrap();
-        assert!(last <= Instant::now() + OF_NETWORK.wait_max);
+        assert!(last <= Instant::now() + Pace::OF_NETWORK.wait_max);
         assert_eq!(wait(&brake, "dora", HERE), None);
         assert_eq!(brake.waiting("dora", ClientNetwork::of(HERE)), 0, "whoever is refused keeps no place");
         drop(places);

@@ -20,6 +20,29 @@ pub(super) struct Pace {
     pub(super) failures_max: u32,
 }
 
+impl Pace {
+    /// For a user in a network. The longest time between two guesses is the one of Riak.
+    pub(super) const OF_PAIR: Self = Self {
+        free_failures: 3,
+        first_gap: Duration::from_millis(250),
+        gap_max: Duration::from_secs(5),
+        wait_max: Duration::from_secs(30),
+        forgives_one_in: Duration::from_secs(60),
+        failures_max: 63,
+    };
+
+    /// For a network. Many users may share it, so it is slowed down late and little, and waits are
+    /// short.
+    pub(super) const OF_NETWORK: Self = Self {
+        free_failures: 50,
+        first_gap: Duration::from_millis(50),
+        gap_max: Duration::from_millis(250),
+        wait_max: Duration::from_secs(5),
+        forgives_one_in: Duration::from_secs(5),
+        failures_max: 110,
+    };
+}
+
 /// The failures of one client, and the times at which its next guesses may be looked at.
 #[derive(Debug)]
 pub(super) struct GuessLine {
@@ -100,14 +123,7 @@ impl GuessLine {
 mod tests {
     use super::*;
 
-    const PACE: Pace = Pace {
-        free_failures: 3,
-        first_gap: Duration::from_millis(250),
-        gap_max: Duration::from_secs(5),
-        wait_max: Duration::from_secs(30),
-        forgives_one_in: Duration::from_secs(60),
-        failures_max: 63,
-    };
+    const PACE: Pace = Pace::OF_PAIR;
 
     fn after(failures: u32, now: Instant) -> GuessLine {
         let mut line = GuessLine::new(now);

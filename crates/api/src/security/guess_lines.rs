@@ -79,22 +79,13 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::time::Duration;
 
-    const PACE: Pace = Pace {
-        free_failures: 3,
-        first_gap: Duration::from_millis(250),
-        gap_max: Duration::from_secs(5),
-        wait_max: Duration::from_secs(30),
-        forgives_one_in: Duration::from_secs(60),
-        failures_max: 63,
-    };
-
     fn key(user: &str) -> GuessKey {
         GuessKey::of_pair(user, ClientNetwork::of(Ipv4Addr::LOCALHOST.into()))
     }
 
     #[test]
     fn many_light_failures_do_not_reset_a_heavy_one() {
-        let (mut lines, now) = (GuessLines::new(PACE), Instant::now());
+        let (mut lines, now) = (GuessLines::new(Pace::OF_PAIR), Instant::now());
         (0..20).for_each(|_| lines.failed(key("alice"), now));
         for number in 0..5 * LINES_MAX {
             for _ in 0..number % 3 + 1 {
@@ -108,7 +99,7 @@ mod tests {
 
     #[test]
     fn whoever_is_new_is_counted_when_all_are_heavy() {
-        let (mut lines, now) = (GuessLines::new(PACE), Instant::now());
+        let (mut lines, now) = (GuessLines::new(Pace::OF_PAIR), Instant::now());
         for number in 0..LINES_MAX {
             (0..20).for_each(|_| lines.failed(key(&number.to_string()), now));
         }
