@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
 name that it has in Riak, apart from those of `returning`, `registered_functions`,
-`mapred_erlang_terms`, `pipe_client_leaves` and `secured_by_the_document`, which Riak does not have;
+`mapred_erlang_terms`, `pipe_client_leaves`, `secured_by_the_document`, `renegotiation_is_refused`,
+`closed_from_the_first_connection` and `closed_without_a_majority`, which Riak does not have;
 docs/compatibility.md lists all scenarios. Two run at the same time, because most of their time is
 waiting.
 
