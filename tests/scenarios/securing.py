@@ -135,7 +135,7 @@ def http_security():
 def refusals_are_in_the_audit_log(world):
     """Each node tells whom it has refused and what it was told to change, and no password."""
     def text(number):
-        return (world[number].data / "log" / "audit.log").read_text()
+        return "".join((world[number].data / "log" / name).read_text() for name in ("audit.log", "refusals.log"))
 
     def tells(number, **wanted):
         lines = map(json.loads, text(number).splitlines())

@@ -1,6 +1,5 @@
 //! What the audit log tells of.
 
-use serde_json::Value;
 use std::net::SocketAddr;
 
 /// Something that somebody did, or was refused.
@@ -20,8 +19,8 @@ pub struct AuditEvent<'a> {
     pub bucket: (Option<&'a [u8]>, Option<&'a [u8]>),
     /// What became of it.
     pub outcome: Outcome<'a>,
-    /// What else is known, already without passwords ([`crate::redacted`]).
-    pub detail: Option<Value>,
+    /// The body of the request, of which the log shows what is no secret ([`Shown`]).
+    pub body: Option<(&'a [u8], Shown)>,
 }
 
 /// Where a request comes from.
@@ -35,7 +34,17 @@ pub struct Place<'a> {
     pub is_encrypted: bool,
 }
 
-/// The kinds of events. Each has a rate of its own.
+/// What the log shows of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// All names and values, but for those whose names say that they are secret.
+    Values,
+    /// Of the arguments of a command the first one, the groups, and the names of all others. The
+    /// command takes passwords, and who mistypes must not find one in the log.
+    NamesOfOptions,
+}
+
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A client did not prove that it is the user whom it names.
@@ -59,9 +68,14 @@ impl EventKind {
         }
     }
 
+    /// Those that clients without any right can cause as often as they like.
+    pub(crate) const REFUSALS: &[Self] = &[Self::LoginRefused, Self::Denied];
+    /// The others.
+    pub(crate) const CHANGES: &[Self] = &[Self::Administration];
+
     /// Whether clients without any right can cause as many as they like.
-    pub(crate) const fn is_refusal(self) -> bool {
-        matches!(self, Self::LoginRefused | Self::Denied)
+    pub(crate) fn is_refusal(self) -> bool {
+        Self::REFUSALS.contains(&self)
     }
 }
 

@@ -10,9 +10,10 @@
 //! Invariants:
 //! * Recording never waits for a disk. Lines wait in a bounded queue.
 //! * Clients cannot fill the log: refusals have a rate for each address and one for all together.
-//!   A flood of refusals never displaces what administration does.
+//!   They have a file and a queue of their own, so they never displace what administration does.
 //! * What is left out is counted, and a line in the log says how much it was.
-//! * A line has a bounded length, and no password stands in it.
+//! * A line has a bounded length. A body is read when its event may be written, and not before, and
+//!   what can be a password does not stand in the line.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -24,7 +25,6 @@ mod rates;
 mod redacted;
 mod writer;
 
-pub use event::{AuditEvent, EventKind, Outcome, Place};
+pub use event::{AuditEvent, EventKind, Outcome, Place, Shown};
 pub use log::AuditLog;
-pub use redacted::redacted;
 pub use writer::AuditFile;

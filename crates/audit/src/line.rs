@@ -1,15 +1,16 @@
 //! An event as a line of JSON.
 
 use crate::event::AuditEvent;
+use crate::redacted::redacted;
 use ombak_types::ShownName;
 use serde_json::{Map, Value};
-use std::fmt::Display;
+use std::fmt::{Display, Write};
 
 /// How many characters of an action or of a reason are shown.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// The line of an event, with its end. Names of clients are bounded, and JSON escapes what would
-/// be a command to a terminal.
+/// The line of an event, with its end. Names of clients are bounded, and what would be a command to
+/// a terminal is escaped.
 pub(crate) fn of_event(timestamp: &str, event: &AuditEvent<'_>) -> Vec<u8> {
     let mut line = Map::new();
     let mut add = |name: &str, value: Value| drop(line.insert(name.to_owned(), value));
@@ -31,8 +32,8 @@ pub(crate) fn of_event(timestamp: &str, event: &AuditEvent<'_>) -> Vec<u8> {
     if let Some(why) = event.outcome.why() {
         add("why", shortened(why).into());
     }
-    if let Some(detail) = &event.detail {
-        add("detail", detail.clone());
+    if let Some(detail) = event.body.and_then(|(body, shows)| redacted(body, shows)) {
+        add("detail", detail);
     }
     with_end(Value::Object(line))
 }
@@ -49,9 +50,30 @@ pub(crate) fn of_dropped(timestamp: &str, dropped: &[(&'static str, u64)]) -> Ve
 }
 
 fn with_end(line: Value) -> Vec<u8> {
-    let mut line = line.to_string().into_bytes();
+    let mut line = escaped(line.to_string()).into_bytes();
     line.push(b'\n');
     line
+}
+
+/// JSON in which characters that a terminal obeys, or that hide others, are escaped. Such
+/// characters stand only in texts. JSON itself escapes those below U+0020.
+fn escaped(json: String) -> String {
+    let deceives = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    if !json.contains(deceives) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match deceives(c) {
+            // Writing to a string cannot fail.
+            true => drop(write!(text, "\\u{:04x}", u32::from(c))),
+            false => text.push(c),
+        }
+    }
+    text
 }
 
 fn shown(value: impl Display) -> String {

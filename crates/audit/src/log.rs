@@ -1,6 +1,6 @@
 //! The audit log of a node.
 
-use crate::event::AuditEvent;
+use crate::event::{AuditEvent, EventKind};
 use crate::figures::Counts;
 use crate::line;
 use crate::rates::Rates;
@@ -10,22 +10,27 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many lines wait to be written. A line has at most about 20 KB.
-const LINES_MAX: usize = 1_024;
+/// How many lines wait for each file. A line of a refusal has at most 5 KB, and one of a change at
+/// most 500 KB, usually far less than one.
+const LINES_MAX: usize = 512;
 
 /// How long a stop waits for the lines that are not written yet.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How often a stop looks whether a full queue has room.
+const SETTLE_PAUSE: Duration = Duration::from_millis(5);
 
 /// The audit log of a node. A clone is the same log. The default one writes nothing.
 #[derive(Clone, Default)]
 pub struct AuditLog(Option<Arc<Shared>>);
 
 struct Shared {
-    lines: SyncSender<Message>,
+    changes: SyncSender<Message>,
+    refusals: SyncSender<Message>,
     rates: Mutex<Rates>,
     counts: Arc<Counts>,
     begun: Instant,
@@ -39,13 +44,24 @@ impl fmt::Debug for AuditLog {
 }
 
 impl AuditLog {
-    /// Starts a log in a file. `timestamp` tells the time, as lines have it.
-    pub fn start(file: Box<dyn AuditFile>, timestamp: fn() -> String) -> io::Result<Self> {
+    /// Starts a log in two files: one for what administration changes, and one for what is refused.
+    /// `timestamp` tells the time, as lines have it.
+    pub fn start(
+        changes: Box<dyn AuditFile>,
+        refusals: Box<dyn AuditFile>,
+        timestamp: fn() -> String,
+    ) -> io::Result<Self> {
         let counts = Arc::<Counts>::default();
-        let (lines, messages) = sync_channel(LINES_MAX);
-        let writer = Writer::new(file, Arc::clone(&counts), timestamp);
-        thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&messages))?;
-        Ok(Self(Some(Arc::new(Shared { lines, rates: Mutex::default(), counts, begun: Instant::now(), timestamp }))))
+        let begin = |file, kinds| {
+            let (lines, messages) = sync_channel(LINES_MAX);
+            let writer = Writer::new(file, kinds, Arc::clone(&counts), timestamp);
+            thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&messages))?;
+            io::Result::Ok(lines)
+        };
+        let changes = begin(changes, EventKind::CHANGES)?;
+        let refusals = begin(refusals, EventKind::REFUSALS)?;
+        let (rates, begun) = (Mutex::default(), Instant::now());
+        Ok(Self(Some(Arc::new(Shared { changes, refusals, rates, counts, begun, timestamp }))))
     }
 
     /// Whether anything is written.
@@ -58,29 +74,46 @@ impl AuditLog {
         let Some(log) = &self.0 else { return };
         let address = event.place.peer.ip();
         let is_admitted = log.rates.lock().admit(event.kind, address, log.begun.elapsed());
-        let line = |()| Message::Line(event.kind, line::of_event(&(log.timestamp)(), event));
-        match is_admitted.then_some(()).map(line).map(|line| log.lines.try_send(line)) {
-            Some(Ok(())) => log.counts.note_recorded(event.kind),
-            Some(Err(_)) | None => log.counts.note_dropped(event.kind),
+        let lines = if event.kind.is_refusal() { &log.refusals } else { &log.changes };
+        // A line is made only for an event that may be written.
+        let line = || Message::Line(event.kind, line::of_event(&(log.timestamp)(), event));
+        match is_admitted && lines.try_send(line()).is_ok() {
+            true => log.counts.note_recorded(event.kind),
+            false => log.counts.note_dropped(event.kind),
         }
     }
 
-    /// Opens the file that now has the name: another program has moved the one before.
+    /// Opens the files that now have the names: another program has moved those before.
     pub fn reopen(&self) {
-        if let Some(log) = &self.0
-            && log.lines.try_send(Message::Reopen).is_err()
-        {
-            tracing::error!("the audit log cannot be reopened: its disk does not respond");
+        for lines in self.files() {
+            if lines.try_send(Message::Reopen).is_err() {
+                tracing::error!("a file of the audit log cannot be reopened: its disk does not respond");
+            }
         }
     }
 
     /// Waits until everything that was recorded has been written, at most for two seconds.
     pub fn settle(&self) {
-        let Some(log) = &self.0 else { return };
-        let (settled, wait) = sync_channel(1);
-        if log.lines.try_send(Message::Settle(settled)).is_err() || wait.recv_timeout(SETTLE_TIME_MAX).is_err() {
-            tracing::warn!("the last lines of the audit log may be missing: its disk does not respond");
+        let deadline = Instant::now() + SETTLE_TIME_MAX;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        for lines in self.files() {
+            let (settled, wait) = sync_channel(1);
+            let mut message = Message::Settle(settled);
+            while let Err(TrySendError::Full(back)) = lines.try_send(message) {
+                if left().is_zero() {
+                    break;
+                }
+                message = back;
+                thread::sleep(SETTLE_PAUSE);
+            }
+            if wait.recv_timeout(left()).is_err() {
+                tracing::warn!("the last lines of the audit log may be missing: its disk does not respond");
+            }
         }
+    }
+
+    fn files(&self) -> impl Iterator<Item = &SyncSender<Message>> {
+        self.0.iter().flat_map(|log| [&log.changes, &log.refusals])
     }
 
     /// What the log counts, for the statistics of the node.
@@ -95,7 +128,7 @@ impl AuditLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{EventKind, Outcome, Place};
+    use crate::event::{Outcome, Place, Shown};
     use serde_json::{Value, json};
     use std::io::Write;
     use std::net::SocketAddr;
@@ -138,7 +171,7 @@ mod tests {
 
     impl File {
         fn log(&self) -> AuditLog {
-            AuditLog::start(Box::new(self.clone()), || "now".to_owned()).unwrap()
+            AuditLog::start(Box::new(self.clone()), Box::new(self.clone()), || "now".to_owned()).unwrap()
         }
 
         /// The lines, each of which is a JSON document or nothing.
@@ -161,7 +194,7 @@ mod tests {
             action: "riak_kv.get",
             bucket: (None, Some(b"orders")),
             outcome: Outcome::Refused("no"),
-            detail: None,
+            body: None,
         }
     }
 
@@ -190,10 +223,8 @@ mod tests {
         log.record(&event(EventKind::Administration, "root"));
         log.settle();
         let lines = file.lines();
-        let last = json!({
-            "timestamp": "now", "event": "dropped", "login_refused": 980, "denied": 0, "administration": 0,
-        });
-        assert_eq!((lines.len(), lines.last()), (22, Some(&Some(last))));
+        let dropped = json!({ "timestamp": "now", "event": "dropped", "login_refused": 980, "denied": 0 });
+        assert_eq!((lines.len(), lines.contains(&Some(dropped))), (22, true));
         let figures = log.0.as_ref().unwrap().counts.dropped();
         assert_eq!(figures, [980, 0, 0]);
         log.settle();
@@ -223,6 +254,43 @@ mod tests {
         assert!(matches!(dropped["administration"].as_u64(), Some(9 | 10)), "{dropped}");
         let events = lines.iter().flatten().filter(|line| line["event"] == "administration").count() as u64;
         assert_eq!(events + dropped["administration"].as_u64().unwrap(), LINES_MAX as u64 + 10);
+    }
+
+    #[test]
+    fn refusals_that_nobody_writes_keep_no_change_from_the_log() {
+        let (changes, refusals) = (File::default(), File::default());
+        let log = AuditLog::start(Box::new(changes.clone()), Box::new(refusals.clone()), || "now".to_owned()).unwrap();
+        let hanging = refusals.disk.lock();
+        for number in 0..2_000_u32 {
+            let mut refused = event(EventKind::Denied, "mallory");
+            refused.place.peer = SocketAddr::from((number.to_be_bytes(), 7));
+            log.record(&refused);
+        }
+        log.record(&event(EventKind::Administration, "root"));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while changes.lines().is_empty() {
+            assert!(Instant::now() < deadline, "the change is not in the log");
+            thread::yield_now();
+        }
+        drop(hanging);
+        log.settle();
+        assert_eq!(changes.lines().len(), 1);
+        assert_eq!(refusals.lines().pop().flatten().unwrap()["event"], "dropped");
+    }
+
+    #[test]
+    fn a_line_has_no_command_to_a_terminal_and_a_body_of_a_change_is_in_it() {
+        let file = File::default();
+        let log = file.log();
+        let body = json!({ "arguments": ["a\u{9b}31m\u{202e}\u{7f}", "password=x"] }).to_string();
+        let changed =
+            AuditEvent { body: Some((body.as_bytes(), Shown::Values)), ..event(EventKind::Administration, "root") };
+        log.record(&changed);
+        log.settle();
+        let text = String::from_utf8(file.bytes.lock().clone()).unwrap();
+        assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}']), "{text}");
+        let line: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(line["detail"]["arguments"], json!(["a\u{9b}31m\u{202e}\u{7f}", "password=[hidden]"]));
     }
 
     #[test]

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 /// How many refusals one address may cause at once, and the time until it may cause another one.
 const OF_ADDRESS: Rate = Rate { burst: 20, interval: Duration::from_secs(5) };
-/// The same for all refusals of one kind together.
-const OF_REFUSALS: Rate = Rate { burst: 500, interval: Duration::from_millis(100) };
+/// The same for all refusals together.
+const OF_REFUSALS: Rate = Rate { burst: 500, interval: Duration::from_millis(200) };
 /// The same for what administration does.
 const OF_CHANGES: Rate = Rate { burst: 2_000, interval: Duration::from_millis(20) };
 /// How many addresses have a count of their own. Further ones share one.
 const ADDRESSES_MAX: usize = 4_096;
+/// How often those are looked for that are quiet again.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 struct Rate {
     burst: u32,
@@ -22,9 +24,11 @@ struct Rate {
 /// What may be written now.
 #[derive(Default)]
 pub(crate) struct Rates {
-    of_kinds: [Allowance; EventKind::ALL.len()],
+    of_changes: Allowance,
+    of_refusals: Allowance,
     of_addresses: HashMap<IpAddr, Allowance>,
     of_further_addresses: Allowance,
+    sweep_due: Duration,
 }
 
 /// How many events have been written lately: each interval takes one away.
@@ -58,24 +62,33 @@ impl Rates {
     /// Whether an event of an address may be written. `now` counts from any instant.
     pub(crate) fn admit(&mut self, kind: EventKind, address: IpAddr, now: Duration) -> bool {
         if !kind.is_refusal() {
-            return self.of_kinds[kind as usize].take(&OF_CHANGES, now);
+            return self.of_changes.take(&OF_CHANGES, now);
         }
         // An address that has used up its own leaves what is for all to the others.
-        self.of_address(address, now).take(&OF_ADDRESS, now) && self.of_kinds[kind as usize].take(&OF_REFUSALS, now)
+        self.of_address(address, now).take(&OF_ADDRESS, now) && self.of_refusals.take(&OF_REFUSALS, now)
     }
 
     fn of_address(&mut self, address: IpAddr, now: Duration) -> &mut Allowance {
         let key = network(address);
         if self.of_addresses.len() >= ADDRESSES_MAX && !self.of_addresses.contains_key(&key) {
-            self.of_addresses.retain(|_, allowance| {
-                allowance.reduce(&OF_ADDRESS, now);
-                allowance.used > 0
-            });
+            self.sweep(now);
             if self.of_addresses.len() >= ADDRESSES_MAX {
                 return &mut self.of_further_addresses;
             }
         }
         self.of_addresses.entry(key).or_default()
+    }
+
+    /// Forgets addresses that are quiet again.
+    fn sweep(&mut self, now: Duration) {
+        if now < self.sweep_due {
+            return;
+        }
+        self.sweep_due = now + SWEEP_INTERVAL;
+        self.of_addresses.retain(|_, allowance| {
+            allowance.reduce(&OF_ADDRESS, now);
+            allowance.used > 0
+        });
     }
 }
 

@@ -33,16 +33,25 @@ pub(crate) struct Writer {
     file: Box<dyn AuditFile>,
     counts: Arc<Counts>,
     timestamp: fn() -> String,
-    reported: [u64; EventKind::ALL.len()],
+    /// The kinds of events that are in the file.
+    kinds: &'static [EventKind],
+    /// How many of them the file says were left out.
+    reported: Vec<u64>,
     report_due: Instant,
     /// Whether the end of the file may be a part of a line.
     is_torn: bool,
 }
 
 impl Writer {
-    pub(crate) fn new(file: Box<dyn AuditFile>, counts: Arc<Counts>, timestamp: fn() -> String) -> Self {
+    pub(crate) fn new(
+        file: Box<dyn AuditFile>,
+        kinds: &'static [EventKind],
+        counts: Arc<Counts>,
+        timestamp: fn() -> String,
+    ) -> Self {
         let report_due = Instant::now() + REPORT_INTERVAL;
-        Self { file, counts, timestamp, reported: [0; EventKind::ALL.len()], report_due, is_torn: false }
+        let reported = vec![0; kinds.len()];
+        Self { file, kinds, counts, timestamp, reported, report_due, is_torn: false }
     }
 
     /// Writes until nobody can send any more.
@@ -97,12 +106,14 @@ impl Writer {
     /// Writes how many events were left out since the last such line. If that fails, the next such
     /// line tells of them, too.
     fn report_dropped(&mut self) {
-        let now = self.counts.dropped();
+        let dropped = self.counts.dropped();
+        let now: Vec<u64> = self.kinds.iter().map(|kind| dropped[*kind as usize]).collect();
         if now == self.reported {
             return;
         }
-        let of_kind = |kind: EventKind| (kind.name(), now[kind as usize] - self.reported[kind as usize]);
-        let line = line::of_dropped(&(self.timestamp)(), &EventKind::ALL.map(of_kind));
+        let names = self.kinds.iter().map(|kind| kind.name());
+        let since = now.iter().zip(&self.reported).map(|(now, before)| now - before);
+        let line = line::of_dropped(&(self.timestamp)(), &names.zip(since).collect::<Vec<_>>());
         if self.write(&line) {
             self.reported = now;
         }

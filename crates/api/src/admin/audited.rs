@@ -3,7 +3,7 @@
 use super::AdminError;
 use crate::access::Proof;
 use crate::http::Request;
-use ombak_audit::{AuditEvent, AuditLog, EventKind, Outcome, redacted};
+use ombak_audit::{AuditEvent, AuditLog, EventKind, Outcome, Shown};
 
 /// A change that is under way. It is in the log when it has ended, and also if its client goes away
 /// before that.
@@ -21,13 +21,21 @@ impl<'a> Audited<'a> {
 
     /// Tells what became of it.
     pub(super) fn ended<T>(mut self, answer: &Result<T, AdminError>) {
-        let why = answer.as_ref().err().map(ToString::to_string);
+        let why = answer.as_ref().err().map(|error| self.why(error));
         self.tell(why.as_deref().map_or(Outcome::Done, Outcome::Failed));
     }
 
     fn tell(&mut self, outcome: Outcome<'_>) {
         self.is_told = true;
         tell(self.log, EventKind::Administration, self.request, outcome);
+    }
+
+    /// Why it has failed. The text of an error may quote the body, and with it a password.
+    fn why(&self, error: &AdminError) -> String {
+        match (shows(self.request), error) {
+            (Shown::NamesOfOptions, _) | (_, AdminError::BadRequest(_)) => error.kind().to_owned(),
+            _ => error.to_string(),
+        }
     }
 }
 
@@ -42,6 +50,18 @@ impl Drop for Audited<'_> {
 /// Tells of a request of administration that was refused.
 pub(super) fn tell_refusal(log: &AuditLog, request: &Request, why: &str) {
     tell(log, EventKind::Denied, request, Outcome::Refused(why));
+}
+
+/// The commands that take passwords.
+const TAKE_PASSWORDS: [&str; 4] = ["add-user", "alter-user", "add-group", "alter-group"];
+
+/// What the log shows of the body of a request.
+fn shows(request: &Request) -> Shown {
+    let command = request.target.path().rsplit('/').find(|part| !part.is_empty());
+    match command.is_some_and(|command| TAKE_PASSWORDS.contains(&command)) {
+        true => Shown::NamesOfOptions,
+        false => Shown::Values,
+    }
 }
 
 fn tell(log: &AuditLog, kind: EventKind, request: &Request, outcome: Outcome<'_>) {
@@ -63,6 +83,7 @@ fn tell(log: &AuditLog, kind: EventKind, request: &Request, outcome: Outcome<'_>
         action: &action,
         bucket: (None, None),
         outcome,
-        detail: redacted(&request.body),
+        // Who is refused does not write into the log.
+        body: (kind == EventKind::Administration).then(|| (&request.body[..], shows(request))),
     });
 }

@@ -1,6 +1,6 @@
 //! Who the clients of a node are, and what they may do.
 
-use super::audit;
+use super::audit::{self, LoginAttempt};
 use super::client_network::ClientNetwork;
 use super::failure_brake::FailureBrake;
 use super::login::{Credentials, LoginRefused};
@@ -178,10 +178,9 @@ impl NodeSecurity {
         session: &Session,
         credentials: Credentials<'_>,
     ) -> Result<Session, LoginRefused> {
+        let attempt = LoginAttempt::begin(&self.audit, session, credentials.user);
         let proved = self.prove(session, credentials).await;
-        if let Err(refused) = &proved {
-            audit::login_refused(&self.audit, session, credentials.user, *refused);
-        }
+        attempt.ended(proved.as_ref().err().copied());
         proved
     }
 

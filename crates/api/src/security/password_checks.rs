@@ -42,10 +42,17 @@ impl Default for PasswordChecks {
     }
 }
 
-#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// How many threads there are. What the machine allows may change while the node runs.
+    threads_max: usize,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { state: Mutex::default(), changed: Condvar::default(), threads_max: threads_max() }
+    }
 }
 
 #[derive(Default)]
@@ -107,7 +114,7 @@ impl Shared {
     fn add(self: &Arc<Self>, client: Client, check: Check) -> Result<Waits<'_>, CheckFailed> {
         let mut state = self.state.lock();
         let added = state.waiting.add(client, check);
-        let missing = threads_max() - state.threads;
+        let missing = self.threads_max.saturating_sub(state.threads);
         state.threads += missing;
         drop(state);
         (0..missing).for_each(|number| self.start_thread(number));

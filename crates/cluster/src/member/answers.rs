@@ -7,7 +7,7 @@ use super::admin::settlement::count_unsettled;
 use super::admin::transfers::transfers_here;
 use super::error::ClusterError;
 use super::ground::AnswersItself;
-use super::joining::catching_up::is_secured;
+use super::joining::catching_up::say_whether_secured;
 use super::joining::description::describe_cluster;
 use super::member_node::Inner;
 use super::questions::question::{Answer, Question};
@@ -39,7 +39,7 @@ impl Inner {
                 let lineage = now.metadata.lineage().map(|lineage| lineage.id);
                 Ok(Answer::IsMember { is_member: now.metadata.members().contains_key(node), index: now.index, lineage })
             }
-            Question::IsSecured => Ok(Answer::IsSecured { is_secured: is_secured(&self.followed.get().metadata) }),
+            Question::IsSecured => say_whether_secured(self),
             Question::Followed { at_least, lineage } => self.say_followed(*at_least, *lineage, deadline).await,
             Question::Objects { r#in, closing, lineage } => {
                 let closing = closing.map(|closing| (closing, *lineage));

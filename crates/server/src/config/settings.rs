@@ -55,9 +55,11 @@ pub struct LogSettings {
 /// Where the audit log is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// The path of the current file.
+    /// The path of the current file for what administration changes.
     pub file: PathBuf,
-    /// The number of files to keep, including the current one.
+    /// The path of the current file for what is refused.
+    pub refusals_file: PathBuf,
+    /// The number of files to keep of each, including the current one.
     pub files_max: u32,
     /// The size at which a new file is begun, in bytes.
     pub file_bytes_max: u64,
@@ -67,6 +69,7 @@ impl AuditSettings {
     fn of_node(from: &Reader<'_>) -> Result<Option<Self>, Problem> {
         let settings = Self {
             file: from.text("audit.file")?.into(),
+            refusals_file: from.text("audit.refusals_file")?.into(),
             files_max: from.count("audit.max_files")?,
             file_bytes_max: from.bytes("audit.max_file_size")?,
         };
@@ -287,11 +290,17 @@ impl Settings {
             if audit.file_bytes_max == 0 {
                 problems.push(Problem::whole("audit.max_file_size must be more than 0"));
             }
-            if audit.file == self.log.file {
-                let file = audit.file.display();
-                problems.push(Problem::whole(format!(
-                    "audit.file and logger.file are both {file}: give each log a file of its own"
-                )));
+            let files = [
+                ("audit.file", &audit.file),
+                ("audit.refusals_file", &audit.refusals_file),
+                ("logger.file", &self.log.file),
+            ];
+            for (at, (key, file)) in files.iter().enumerate() {
+                if let Some((other, _)) = files[..at].iter().find(|(_, other)| other == file) {
+                    let file = file.display();
+                    let what = format!("{other} and {key} are both {file}: give each log a file of its own");
+                    problems.push(Problem::whole(what));
+                }
             }
         }
         problems

@@ -2,9 +2,10 @@
 //!
 //! `console.log` is the current file, `console.log.0` is the one before it, and so on.
 
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The current file. Each `write` is one whole message, which is never split over two files.
@@ -26,8 +27,13 @@ impl RotatingFile {
         if let Some(dir) = path.parent().filter(|dir| *dir != Path::new("")) {
             std::fs::create_dir_all(dir)?;
         }
-        let file = OpenOptions::new().append(true).create(true).mode(mode).open(path)?;
-        let len_bytes = file.metadata()?.len();
+        let mut file = OpenOptions::new().append(true).create(true).mode(mode).open(path)?;
+        let mut len_bytes = file.metadata()?.len();
+        if !ends_with_a_whole_line(path, len_bytes) {
+            // The process before this one was ended in the middle of a message.
+            file.write_all(b"\n")?;
+            len_bytes += 1;
+        }
         Ok(Self { path: path.to_owned(), file, len_bytes, bytes_max, files_max, mode })
     }
 
@@ -39,12 +45,22 @@ impl RotatingFile {
     }
 
     fn predecessor(&self, number: u32) -> PathBuf {
+        self.with_suffix(number)
+    }
+
+    fn with_suffix(&self, suffix: impl Display) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
-        name.push(format!(".{number}"));
+        name.push(format!(".{suffix}"));
         name.into()
     }
 
+    /// Begins a new file. It is there before any other is renamed: whatever fails, no earlier file
+    /// is lost, and the log goes on in the file that is open.
     fn rotate(&mut self) -> io::Result<()> {
+        let next = self.with_suffix("new");
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create(true).mode(self.mode).open(&next)?;
+        file.set_len(0)?;
         let predecessors_max = self.files_max.saturating_sub(1);
         for number in (1..predecessors_max).rev() {
             rename_if_there(&self.predecessor(number - 1), &self.predecessor(number))?;
@@ -52,10 +68,20 @@ impl RotatingFile {
         if predecessors_max > 0 {
             rename_if_there(&self.path, &self.predecessor(0))?;
         }
-        let mut options = OpenOptions::new();
-        self.file = options.write(true).create(true).truncate(true).mode(self.mode).open(&self.path)?;
+        std::fs::rename(&next, &self.path)?;
+        self.file = file;
         self.len_bytes = 0;
         Ok(())
+    }
+}
+
+/// Whether the last byte of a file is the end of a line. A file that cannot be read passes for whole.
+fn ends_with_a_whole_line(path: &Path, len_bytes: u64) -> bool {
+    let mut last = [b'\n'];
+    let Some(at) = len_bytes.checked_sub(1) else { return true };
+    match File::open(path).and_then(|file| file.read_exact_at(&mut last, at)) {
+        Ok(()) => last == *b"\n",
+        Err(_) => true,
     }
 }
 
@@ -69,7 +95,9 @@ fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
 impl Write for RotatingFile {
     fn write(&mut self, message: &[u8]) -> io::Result<usize> {
         if self.len_bytes > 0 && self.len_bytes.saturating_add(message.len() as u64) > self.bytes_max {
-            self.rotate()?;
+            // A file that is too large is better than a message that is lost. The next message tries
+            // again.
+            drop(self.rotate());
         }
         self.file.write_all(message)?;
         self.len_bytes += message.len() as u64;
@@ -138,6 +166,35 @@ mod tests {
         std::fs::create_dir(&path).expect("something in the way");
         assert!(log.reopen().is_err());
         log.write_all(b"four\n").expect("the file that was open is open still");
+    }
+
+    #[test]
+    fn a_rotation_that_fails_loses_no_file_and_no_message() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("console.log");
+        let mut log = RotatingFile::open(&path, 100, 3, MODE).expect("open");
+        let message = |n: u32| format!("{n}{}\n", "x".repeat(48));
+        (0..4).for_each(|n| log.write_all(message(n).as_bytes()).expect("write"));
+        // Nothing can be created under the name of the next file.
+        std::fs::create_dir(dir.path().join("console.log.new")).expect("something in the way");
+        (4..10).for_each(|n| log.write_all(message(n).as_bytes()).expect("write"));
+        let all =
+            ["console.log.0", "console.log"].map(|name| std::fs::read_to_string(dir.path().join(name)).expect("read"));
+        assert_eq!(all.concat(), (0..10).map(message).collect::<String>());
+        std::fs::remove_dir(dir.path().join("console.log.new")).expect("remove");
+        log.write_all(b"on\n").expect("write");
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "on\n");
+    }
+
+    #[test]
+    fn a_message_that_was_cut_off_spoils_no_other() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("console.log");
+        std::fs::write(&path, "one\ntw").expect("write");
+        let mut log = RotatingFile::open(&path, 1_000, 3, MODE).expect("open");
+        log.write_all(b"three\n").expect("write");
+        log.reopen().expect("reopen");
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "one\ntw\nthree\n");
     }
 
     #[test]

@@ -271,7 +271,7 @@ fn the_log_rotates_and_is_json() {
         .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
-    assert_eq!(names, ["console.log", "console.log.0", "console.log.1"]);
+    assert_eq!(names, ["audit.log", "console.log", "console.log.0", "console.log.1", "refusals.log"]);
     home.assert_no_errors_logged();
 }
 

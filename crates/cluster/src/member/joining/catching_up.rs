@@ -14,6 +14,7 @@
 //! caught up, it also asks whether one of the members that it reaches knows of security.
 
 use crate::Feature;
+use crate::member::error::ClusterError;
 use crate::member::member_node::{Inner, MemberNode};
 use crate::member::questions::question::{Answer, Question};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -124,8 +125,19 @@ impl Inner {
     }
 }
 
+/// Says whether security is on. A node whose log has more than it follows cannot say that it is off:
+/// the decision that it is on may be there.
+pub(in crate::member) fn say_whether_secured(inner: &Inner) -> Result<Answer, ClusterError> {
+    let (node, state) = (inner.metadata_node(), inner.followed.get());
+    let is_secured = is_secured(&state.metadata);
+    if !is_secured && node.progress().index > state.index {
+        return Err(ClusterError::refused("this node does not follow all of its log yet"));
+    }
+    Ok(Answer::IsSecured { is_secured })
+}
+
 /// Whether security is on in a state of the metadata.
-pub(in crate::member) fn is_secured(metadata: &Metadata) -> bool {
+fn is_secured(metadata: &Metadata) -> bool {
     let status = metadata.record(NAMESPACE, STATUS_KEY.as_bytes());
     let status = status.map(|record| (STATUS_KEY.as_bytes(), &*record.value));
     Roles::from_records(status).0.is_enabled()

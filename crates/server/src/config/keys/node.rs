@@ -200,16 +200,28 @@ pub(super) const KEYS: &[KeySpec] = &[
         "audit.file",
         Kind::Path,
         "$(platform_log_dir)/audit.log",
-        "The file of audit.log, with one JSON object on each line. Only the user of the node may read a new one. The \
-         node reopens the file on SIGHUP, so that another program can rotate it.",
+        "The file of audit.log for what administration changes, with one JSON object on each line. Only the user of \
+         the node may read a new one. The node reopens the file on SIGHUP, so that another program can rotate it.",
+    ),
+    KeySpec::own(
+        "audit.refusals_file",
+        Kind::Path,
+        "$(platform_log_dir)/refusals.log",
+        "The file of audit.log for refused logins and denied requests. Those who are refused decide how much is in it, \
+         so it is not the file of audit.file.",
     ),
     KeySpec::own(
         "audit.max_files",
         Kind::Int(1, 1000),
         "10",
-        "Number of files of audit.log that are kept, including the current one.",
+        "Number of files that are kept of each of the two, including the current one.",
     ),
-    KeySpec::own("audit.max_file_size", Kind::ByteSize, "10MB", "Size at which a new file of audit.log is begun."),
+    KeySpec::own(
+        "audit.max_file_size",
+        Kind::ByteSize,
+        "10MB",
+        "Size at which a new file of audit.log is begun, of either kind.",
+    ),
     KeySpec::own(
         "log.slow_request",
         Kind::DurationOr("off"),
