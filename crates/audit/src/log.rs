@@ -104,7 +104,8 @@ impl AuditLog {
                     break;
                 }
                 message = back;
-                thread::sleep(SETTLE_PAUSE);
+                // Nobody answers yet, so this is a pause until the thread has written some lines.
+                let _ = wait.recv_timeout(SETTLE_PAUSE);
             }
             if wait.recv_timeout(left()).is_err() {
                 tracing::warn!("the last lines of the audit log may be missing: its disk does not respond");
