@@ -4,6 +4,7 @@ use super::AdminError;
 use crate::access::Proof;
 use crate::http::Request;
 use ombak_audit::{AuditEvent, AuditLog, EventKind, Outcome, Shown};
+use percent_encoding::percent_decode_str;
 
 /// A change that is under way. It is in the log when it has ended, and also if its client goes away
 /// before that.
@@ -57,11 +58,16 @@ const TAKE_PASSWORDS: [&str; 4] = ["add-user", "alter-user", "add-group", "alter
 
 /// What the log shows of the body of a request.
 fn shows(request: &Request) -> Shown {
-    let command = request.target.path().rsplit('/').find(|part| !part.is_empty());
-    match command.is_some_and(|command| TAKE_PASSWORDS.contains(&command)) {
+    let path = path(request);
+    match path.rsplit('/').find(|part| !part.is_empty()).is_some_and(|command| TAKE_PASSWORDS.contains(&command)) {
         true => Shown::NamesOfOptions,
         false => Shown::Values,
     }
+}
+
+/// The path as the registry reads it, whichever of its characters are encoded.
+fn path(request: &Request) -> String {
+    percent_decode_str(request.target.path()).decode_utf8_lossy().into_owned()
 }
 
 fn tell(log: &AuditLog, kind: EventKind, request: &Request, outcome: Outcome<'_>) {
@@ -74,7 +80,7 @@ fn tell(log: &AuditLog, kind: EventKind, request: &Request, outcome: Outcome<'_>
         (EventKind::Administration, None) => Proof::AdminToken.name(),
         _ => session.proof.name(),
     };
-    let action = format!("{} {}", request.method, request.target.path());
+    let action = format!("{} {}", request.method, path(request));
     log.record(&AuditEvent {
         kind,
         place: session.place(),
