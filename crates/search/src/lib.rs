@@ -8,7 +8,8 @@
 //!
 //! What it is: queries in the syntax of Lucene's classic parser ([`query`]), Solr's dates with
 //! their arithmetic ([`dates`]), Solr's schemas ([`schema`]), what stored values have for an index
-//! ([`extract`]), and what that is in the fields of a schema ([`values`]).
+//! ([`extract`]), what that is in the fields of a schema ([`values`]), and the unique keys of
+//! documents ([`document_id`]).
 //!
 //! What it is not: it has no I/O, no clock and no randomness, keeps no index and analyses no text.
 //! Whoever needs the time gives it. It is not attached yet: no crate uses it.
@@ -22,6 +23,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod dates;
+pub mod document_id;
 pub mod extract;
 pub mod query;
 pub mod schema;
