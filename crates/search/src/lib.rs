@@ -4,12 +4,13 @@
 //!  text of a query --query----------------> tree of a query
 //!  Solr's XML ------schema----------------> fields by name
 //!  stored value ----extract--> pairs -----> values of the fields of a document
+//!  parameters ------request--> what a search asks for
 //! ```
 //!
 //! What it is: queries in the syntax of Lucene's classic parser ([`query`]), Solr's dates with
 //! their arithmetic ([`dates`]), Solr's schemas ([`schema`]), what stored values have for an index
-//! ([`extract`]), what that is in the fields of a schema ([`values`]), and the unique keys of
-//! documents ([`document_id`]).
+//! ([`extract`]), what that is in the fields of a schema ([`values`]), the unique keys of documents
+//! ([`document_id`]), and what a search asks for ([`request`]).
 //!
 //! What it is not: it has no I/O, no clock and no randomness, keeps no index and analyses no text.
 //! Whoever needs the time gives it. It is not attached yet: no crate uses it.
@@ -26,6 +27,7 @@ pub mod dates;
 pub mod document_id;
 pub mod extract;
 pub mod query;
+pub mod request;
 pub mod schema;
 pub mod values;
 mod xml;
