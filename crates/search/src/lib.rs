@@ -5,12 +5,14 @@
 //!  Solr's XML ------schema----------------> fields by name
 //!  stored value ----extract--> pairs -----> values of the fields of a document
 //!  parameters ------request--> what a search asks for
+//!  documents, counts --answer--> JSON, XML or pairs
 //! ```
 //!
 //! What it is: queries in the syntax of Lucene's classic parser ([`query`]), Solr's dates with
 //! their arithmetic ([`dates`]), Solr's schemas ([`schema`]), what stored values have for an index
 //! ([`extract`]), what that is in the fields of a schema ([`values`]), the unique keys of documents
-//! ([`document_id`]), and what a search asks for ([`request`]).
+//! ([`document_id`]), what a search asks for ([`request`]), and the texts of answers
+//! ([`answer`]).
 //!
 //! What it is not: it has no I/O, no clock and no randomness, keeps no index and analyses no text.
 //! Whoever needs the time gives it. It is not attached yet: no crate uses it.
@@ -23,6 +25,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod answer;
 pub mod dates;
 pub mod document_id;
 pub mod extract;
