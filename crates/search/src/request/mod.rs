@@ -36,6 +36,7 @@ pub use facet_request::{FacetOrder, FacetRequest, FieldFacet, RangeFacet};
 pub use field_list::FieldList;
 pub use queries::Queries;
 pub use range_buckets::{Gap, RangeBuckets};
+pub(crate) use request_error::shown;
 pub use request_error::{RequestError, RequestProblem};
 pub use search_message::SearchMessage;
 pub use search_request::{Echo, Format, SearchRequest};
