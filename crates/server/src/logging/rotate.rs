@@ -75,7 +75,8 @@ impl RotatingFile {
     }
 }
 
-/// Whether the last byte of a file is the end of a line. A file that cannot be read passes for whole.
+/// Whether the last byte of a file is the end of a line. A file that cannot be read passes for
+/// whole.
 fn ends_with_a_whole_line(path: &Path, len_bytes: u64) -> bool {
     let mut last = [b'\n'];
     let Some(at) = len_bytes.checked_sub(1) else { return true };
@@ -95,8 +96,8 @@ fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
 impl Write for RotatingFile {
     fn write(&mut self, message: &[u8]) -> io::Result<usize> {
         if self.len_bytes > 0 && self.len_bytes.saturating_add(message.len() as u64) > self.bytes_max {
-            // A file that is too large is better than a message that is lost. The next message tries
-            // again.
+            // A file that is too large is better than a message that is lost. The next message
+            // tries again.
             drop(self.rotate());
         }
         self.file.write_all(message)?;

@@ -125,8 +125,8 @@ impl Inner {
     }
 }
 
-/// Says whether security is on. A node whose log has more than it follows cannot say that it is off:
-/// the decision that it is on may be there.
+/// Says whether security is on. A node whose log has more than it follows cannot say that it is
+/// off: the decision that it is on may be there.
 pub(in crate::member) fn say_whether_secured(inner: &Inner) -> Result<Answer, ClusterError> {
     let (node, state) = (inner.metadata_node(), inner.followed.get());
     let is_secured = is_secured(&state.metadata);
