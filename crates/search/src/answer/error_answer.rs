@@ -19,8 +19,8 @@ pub struct ErrorAnswer {
 }
 
 impl ErrorAnswer {
-    /// The text of the answer. Solr adds a `trace` of Java to errors of its own (500); there is none
-    /// here.
+    /// The text of the answer. Solr adds a `trace` of Java to errors of its own (500); there is
+    /// none here.
     pub fn to_text(&self, format: Format) -> String {
         let (mut json, mut xml) = (JsonForm::default(), XmlForm::default());
         let form: &mut dyn Form = match format {

@@ -14,8 +14,8 @@
 //! Invariants:
 //! * An answer is JSON or XML whatever its texts are. A character that XML does not have is written
 //!   as `#0;`, with its number, as in Solr: that cannot be told from a text that is so.
-//! * [`AnswerWriter::write`] passes the bytes that it is asked for by one piece at most: a document,
-//!   the header, some counts of a facet, or the ranges of one.
+//! * [`AnswerWriter::write`] passes the bytes that it is asked for by one piece at most: a
+//!   document, the header, some counts of a facet, or the ranges of one.
 
 mod answer_writer;
 #[cfg(test)]

@@ -14,8 +14,9 @@
 //! What it is not: it asks no node, and does not know which partitions a part is of.
 //!
 //! Invariants:
-//! * No two documents are equal in an order: where all keys are, the smaller unique key comes first.
-//!   (Solr then takes the node's name and Lucene's number, which differ from replica to replica.)
+//! * No two documents are equal in an order: where all keys are, the smaller unique key comes
+//!   first. (Solr then takes the node's name and Lucene's number, which differ from replica to
+//!   replica.)
 //! * The parts of a set of documents make the answer of the whole set, however it is divided and in
 //!   whichever order they come. Each part gives its first `start + rows` hits, and all of its
 //!   values of facets.

@@ -3,7 +3,8 @@
 use super::limits::{PARAMETERS_BYTES_MAX, PARAMETERS_MAX};
 use super::request_error::{RequestError, RequestProblem, shown};
 
-/// The parameters of a request. There are not many, so they are searched from the first to the last.
+/// The parameters of a request. There are not many, so they are searched from the first to the
+/// last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters<'a> {
     pairs: &'a [(String, String)],
