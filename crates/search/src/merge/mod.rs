@@ -8,8 +8,8 @@
 //!  node: PartAnswer ------------------------------^
 //! ```
 //!
-//! What it is: the order of documents ([`SortOrder`]), the place of a cursor in it ([`CursorMark`]),
-//! and the answer that parts make together ([`Merge`]).
+//! What it is: the order of documents ([`SortOrder`]), the place of a cursor in it
+//! ([`CursorMark`]), and the answer that parts make together ([`Merge`]).
 //!
 //! What it is not: it asks no node, and does not know which partitions a part is of.
 //!
