@@ -2,7 +2,9 @@
 
 use super::node_security::NodeSecurity;
 use crate::stop::Stop;
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -80,11 +82,26 @@ impl SessionEnd {
         if self.signal.same_channel(&self.of_node) {
             return Some(serving.await);
         }
-        tokio::select! {
-            biased;
-            served = serving => Some(served),
-            () = self.is_over() => None,
-        }
+        let (mut serving, mut over) = (pin!(serving), pin!(self.is_over()));
+        let mut woken: Option<Waker> = None;
+        poll_fn(|context| {
+            if let Poll::Ready(served) = serving.as_mut().poll(context) {
+                return Poll::Ready(Some(served));
+            }
+            // This is polled for each request. Once the signal knows whom to wake, there is nothing
+            // to look for before it is set.
+            if woken.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) && !self.must_end() {
+                return Poll::Pending;
+            }
+            woken = Some(context.waker().clone());
+            over.as_mut().poll(context).map(|()| None)
+        })
+        .await
+    }
+
+    /// Whether the signal is set, or may be. It takes no lock.
+    fn must_end(&self) -> bool {
+        self.signal.has_changed().unwrap_or(true)
     }
 
     async fn is_over(&self) {
