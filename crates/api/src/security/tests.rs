@@ -4,9 +4,12 @@ use super::*;
 use crate::access::{Access, AccessPolicy, AdminRole, Permission, Proof, Session};
 use crate::admin::known_permissions;
 use bytes::Bytes;
+use ombak_audit::{AuditFile, AuditLog};
 use ombak_security::console::{self, ConsoleError, Edit, RecordStore, World};
 use parking_lot::Mutex;
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +23,11 @@ pub(crate) struct SecurityOfTest {
 impl SecurityOfTest {
     /// Security that is off, where these commands have been run.
     pub(crate) fn after(commands: &[&str]) -> Self {
-        let security = Arc::new(NodeSecurity::new([7; 32], Arc::new(NoTls)));
+        Self::audited(commands, AuditLog::default())
+    }
+
+    fn audited(commands: &[&str], audit: AuditLog) -> Self {
+        let security = Arc::new(NodeSecurity::new([7; 32], Arc::new(NoTls)).with_audit(audit));
         let this = Self { security, records: Mutex::default() };
         commands.iter().for_each(|command| drop(this.run(command)));
         this
@@ -348,4 +355,48 @@ fn a_status_that_cannot_be_read_leaves_security_on_and_the_ciphers_as_they_were(
         assert_eq!(set(Some(unreadable)), (true, vec![few.clone()]), "{unreadable}");
     }
     assert_eq!(set(None), (false, vec![few, None]));
+}
+
+/// A file of the audit log that the test reads.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AuditFile for Lines {
+    fn reopen(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn refusals_are_in_the_audit_log_also_if_the_client_does_not_wait_for_them() {
+    let (changes, refusals) = (Lines::default(), Lines::default());
+    let audit = AuditLog::start(Box::new(changes), Box::new(refusals.clone()), || "now".to_owned()).unwrap();
+    let test = SecurityOfTest::audited(ALICE, audit.clone());
+    let alice = log_in(&test, "alice", "secret").await.unwrap();
+    assert!(may(&test, &alice, Permission::PUT).is_err());
+    assert!(log_in(&test, "alice", "wrong").await.is_err());
+    // Its client goes away as soon as the answer is late.
+    assert_eq!(futures_util::future::poll_immediate(log_in(&test, "mallory", "guess")).await.map(drop), None);
+    audit.settle();
+    let text = String::from_utf8(refusals.0.lock().clone()).unwrap();
+    let told = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        ["event", "outcome", "user", "action"].map(|name| line[name].as_str().unwrap().to_owned())
+    };
+    let expected = [
+        ["denied", "refused", "alice", "riak_kv.put"],
+        ["login_refused", "refused", "alice", "log in"],
+        ["login_refused", "unknown", "mallory", "log in"],
+    ];
+    assert_eq!(text.lines().map(told).collect::<Vec<_>>(), expected);
 }
