@@ -2,7 +2,7 @@
 
 use crate::event::AuditEvent;
 use crate::redacted::redacted;
-use ombak_types::ShownName;
+use ombak_types::{ShownName, is_deceptive};
 use serde_json::{Map, Value};
 use std::fmt::{Display, Write};
 
@@ -58,19 +58,18 @@ fn with_end(line: Value) -> Vec<u8> {
 /// JSON in which characters that a terminal obeys, or that hide others, are escaped. Such
 /// characters stand only in texts. JSON itself escapes those below U+0020.
 fn escaped(json: String) -> String {
-    let deceives = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    if !json.contains(deceives) {
+    if !json.contains(is_deceptive) {
         return json;
     }
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
-        match deceives(c) {
-            // Writing to a string cannot fail.
-            true => drop(write!(text, "\\u{:04x}", u32::from(c))),
-            false => text.push(c),
+        if is_deceptive(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
         }
     }
     text

@@ -283,15 +283,18 @@ mod tests {
     fn a_line_has_no_command_to_a_terminal_and_a_body_of_a_change_is_in_it() {
         let file = File::default();
         let log = file.log();
-        let body = json!({ "arguments": ["a\u{9b}31m\u{202e}\u{7f}", "password=x"] }).to_string();
+        let body = json!({ "arguments": ["a\u{9b}31m\u{202e}\u{7f}\u{ad}\u{e0041}", "password=x"] }).to_string();
         let changed =
             AuditEvent { body: Some((body.as_bytes(), Shown::Values)), ..event(EventKind::Administration, "root") };
         log.record(&changed);
         log.settle();
         let text = String::from_utf8(file.bytes.lock().clone()).unwrap();
-        assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}']), "{text}");
+        assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}', '\u{ad}', '\u{e0041}']), "{text}");
         let line: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(line["detail"]["arguments"], json!(["a\u{9b}31m\u{202e}\u{7f}", "password=[hidden]"]));
+        assert_eq!(
+            line["detail"]["arguments"],
+            json!(["a\u{9b}31m\u{202e}\u{7f}\u{ad}\u{e0041}", "password=[hidden]"])
+        );
     }
 
     #[test]

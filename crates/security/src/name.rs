@@ -1,7 +1,7 @@
 //! The names of users and groups.
 
 use crate::bounds::NAME_BYTES_MAX;
-use crate::shown::is_deceptive;
+use ombak_types::is_deceptive;
 
 /// Names that mean something in commands.
 const RESERVED: [&str; 5] = ["all", "on", "to", "from", "any"];

@@ -1,5 +1,7 @@
 //! Shows text of strangers in messages and tables.
 
+use ombak_types::is_deceptive;
+
 /// The longest text that is shown, in characters.
 const CHARS_MAX: usize = 300;
 
@@ -20,13 +22,6 @@ pub(crate) fn shown(text: &str) -> String {
 /// Adds a character, escaped if a terminal could take it for more than a character.
 pub(crate) fn push_shown(out: &mut String, c: char) {
     if is_deceptive(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
-}
-
-/// Whether a character controls how others are shown, or is not seen itself.
-pub(crate) fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

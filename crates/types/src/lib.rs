@@ -17,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod clock;
+mod deceptive;
 mod decode_budget;
 mod distinct;
 pub mod error;
@@ -39,6 +40,7 @@ mod testing;
 pub mod time;
 
 pub use clock::{Actor, ClockEntry, Dot, VectorClock};
+pub use deceptive::is_deceptive;
 pub use decode_budget::{DecodeBudget, SMALL_MESSAGE_BYTES, TooLarge, allocated};
 pub use distinct::{are_distinct_numbers, are_distinct_texts, place_of_number, place_of_text};
 pub use error::Error;

@@ -5,7 +5,7 @@ use super::present::{Damaged, Present};
 use super::{Answer, ConsoleError};
 use crate::bounds::CIPHERS_BYTES_MAX;
 use crate::record::{RecordKey, StatusRecord};
-use crate::shown::is_deceptive;
+use ombak_types::is_deceptive;
 use serde_json::json;
 
 /// Sets the ciphers if a list is given, and shows them.
