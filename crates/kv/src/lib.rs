@@ -62,11 +62,12 @@ pub use config::{
     TreesConfig, WithoutMajority, WorkerPools,
 };
 pub use coordination::expiry;
+pub use coverage::FeatureAnswersOfNodes;
 #[cfg(feature = "deliberate-faults")]
 pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
 pub use digest::is_tombstone;
 pub use engine::{Kv, LocalReplica, NoPart, PauseNumber, WeakKv};
-pub use interface::{ImportOutcome, Importer, Share};
+pub use interface::{FeatureRequest, ImportOutcome, Importer, Share};
 pub use kept_trees::remove_saved_trees;
 pub use listing::Listing;
 pub use open_error::OpenError;

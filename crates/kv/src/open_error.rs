@@ -13,7 +13,7 @@ pub enum OpenError {
     #[error("a consumer of changes is named '{name}': {why}")]
     ConsumerName {
         /// The name.
-        name: &'static str,
+        name: String,
         /// What is wrong with it.
         why: &'static str,
     },

@@ -17,6 +17,7 @@ use crate::clock::Pruning;
 use crate::quorum::Quorum;
 use bytes::Bytes;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Property names and values in their JSON form. The order of the members has a meaning.
 pub type PropMap = serde_json::Map<String, Value>;
@@ -56,6 +57,9 @@ impl DataType {
         }
     }
 }
+
+/// The value of `search_index` that takes a bucket out of the index of its type.
+pub const DONT_INDEX: &str = "_dont_index_";
 
 /// Which nodes flush a client's put to the disk before it counts (property `sync_on_write`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,6 +135,8 @@ pub struct BucketProps {
     /// `chash_bucketonly_keyfun`: the hash covers only the bucket.
     pub hash_bucket_only: bool,
     pub aae_tree_exclude: bool,
+    /// The search index that has the objects of the bucket. `_dont_index_` means none.
+    pub search_index: Option<Arc<str>>,
     /// Ombak's own property: the time to live of values in seconds, unless a write sets its own; 0
     /// means that values do not expire.
     pub ttl: u32,
@@ -167,6 +173,7 @@ impl Default for BucketProps {
             write_once: false,
             hash_bucket_only: false,
             aae_tree_exclude: false,
+            search_index: None,
             ttl: 0,
         }
     }
@@ -221,6 +228,7 @@ impl BucketProps {
                 .get("chash_keyfun")
                 .is_some_and(|f| function_name(f) == Some("chash_bucketonly_keyfun")),
             aae_tree_exclude: flag("aae_tree_exclude", d.aae_tree_exclude),
+            search_index: text("search_index").filter(|name| *name != DONT_INDEX).map(Arc::from),
             ttl: int("ttl", d.ttl),
         }
     }

@@ -14,6 +14,7 @@ use super::open_record::{Difference, NamespaceRecords, OpenRecord, OpenRecords, 
 use super::record_namespace::{
     NAMESPACE_BYTES_MAX, RECORD_KEY_BYTES_MAX, RECORD_VALUE_BYTES_MAX, RecordNamespace, RecordUpdate, conflict,
 };
+use ombak_types::props::PropMap;
 use std::sync::Arc;
 
 /// The namespaces that a node knows. The default list has those of this crate. Namespaces remember
@@ -36,6 +37,13 @@ impl Namespaces {
     /// The namespace with a name.
     pub(super) fn named(&self, name: &str) -> Option<&dyn RecordNamespace> {
         self.0.iter().find(|namespace| namespace.name() == name).map(|namespace| &**namespace)
+    }
+
+    /// Checks what a change of properties says of records. `effective` is what held before.
+    pub(super) fn check_props(&self, effective: &PropMap, changes: &PropMap) -> Result<(), PropsError> {
+        let mut after = effective.clone();
+        after.extend(changes.clone());
+        Ok(self.0.iter().try_for_each(|namespace| namespace.check_props(&after, changes))?)
     }
 
     /// Checks which record is set or removed. Returns its namespace.

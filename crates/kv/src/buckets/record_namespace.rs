@@ -14,6 +14,7 @@
 use super::error::PropsError;
 use super::open_record::OpenRecord;
 use bytes::Bytes;
+use ombak_types::props::{PropErrors, PropMap};
 use std::fmt;
 
 /// The longest name of a namespace, in bytes.
@@ -64,6 +65,12 @@ pub trait RecordNamespace: Send + Sync + fmt::Debug {
 
     /// Checks a value before it is proposed. It may be asked again, when others were faster.
     fn validate(&self, key: &[u8], value: &str) -> Result<(), PropsError>;
+
+    /// Checks what a change of properties says of the records of the namespace, on the node that
+    /// proposes it. `effective` is what holds afterwards.
+    fn check_props(&self, _effective: &PropMap, _changes: &PropMap) -> Result<(), PropErrors> {
+        Ok(())
+    }
 
     /// The error for a value that does not fit beside the others.
     fn full(&self, bounds: RecordBounds) -> PropsError {

@@ -194,7 +194,7 @@ impl BucketRegistry {
         }
         self.change(|now| {
             let effective = now.bucket_map(bucket).ok_or(PropsError::NoType)?;
-            let checked = self.check_backend_exists(check(PropScope::Bucket, &effective, changes)?)?;
+            let checked = self.check_references(&effective, check(PropScope::Bucket, &effective, changes)?)?;
             let present = now.records.buckets.get(bucket);
             let mut overrides = present.map_or_else(PropMap::new, |record| (*record.overrides).clone());
             overrides.extend(checked);
@@ -250,8 +250,8 @@ impl BucketRegistry {
             if now.status(bucket_type) == Some(TypeStatus::Active) {
                 return Err(PropsError::AlreadyActive);
             }
-            let overrides =
-                self.check_backend_exists(check(PropScope::CreateType, &created_type_defaults(), props)?)?;
+            let defaults = created_type_defaults();
+            let overrides = self.check_references(&defaults, check(PropScope::CreateType, &defaults, props)?)?;
             if !now.records.types.contains_key(bucket_type) && now.records.types.len() >= TYPES_MAX {
                 return Err(PropsError::TooMany(TYPES_MAX));
             }
@@ -271,8 +271,8 @@ impl BucketRegistry {
     /// Changes properties of an active type; other properties keep their values.
     pub fn update_type(&self, bucket_type: &[u8], changes: &PropMap) -> Result<(), PropsError> {
         self.change_active_type(bucket_type, |effective, overrides| {
-            let checked =
-                self.check_backend_exists(check(PropScope::UpdateType { active: true }, effective, changes)?)?;
+            let checked = check(PropScope::UpdateType { active: true }, effective, changes)?;
+            let checked = self.check_references(effective, checked)?;
             overrides.extend(checked);
             Ok(())
         })
@@ -309,6 +309,13 @@ impl BucketRegistry {
             edit(effective, &mut overrides)?;
             Ok(Some(type_change(bucket_type, true, overrides)))
         })
+    }
+
+    /// Checks that backends and records exist that a change of properties names. `effective` is
+    /// what held before.
+    fn check_references(&self, effective: &PropMap, checked: PropMap) -> Result<PropMap, PropsError> {
+        self.namespaces.check_props(effective, &checked)?;
+        self.check_backend_exists(checked)
     }
 
     /// Refuses a backend that this node does not have.

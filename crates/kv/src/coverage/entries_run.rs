@@ -43,7 +43,8 @@ impl EntriesRun {
     /// Runs a query over a bucket whose n is given. Fails if a home partition has no replica that
     /// can answer.
     pub(crate) fn new(planner: Planner, query: IndexQuery, n: u32) -> Result<Self, Error> {
-        let (parts, is_complete) = planner.plan(&[n]);
+        let homes: Vec<u32> = (0..planner.homes()).collect();
+        let (parts, is_complete) = planner.plan(&[n], &homes);
         if !is_complete {
             return Err(Error::InsufficientVnodesAvailable);
         }

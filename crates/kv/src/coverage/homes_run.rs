@@ -60,7 +60,18 @@ impl<P: PieceContent, B> HomesRun<P, B> {
         classes: &[u32],
         merge: Box<dyn HomesMerge<Piece = P, Batch = B>>,
     ) -> Result<Self, Error> {
-        let (parts, is_complete) = planner.plan(classes);
+        let homes: Vec<u32> = (0..planner.homes()).collect();
+        Self::of_homes(planner, question, (classes, &homes), merge)
+    }
+
+    /// Asks a question of replicas of these classes, for these home partitions.
+    pub(super) fn of_homes(
+        planner: Planner,
+        question: CoverageQuestion,
+        (classes, homes): (&[u32], &[u32]),
+        merge: Box<dyn HomesMerge<Piece = P, Batch = B>>,
+    ) -> Result<Self, Error> {
+        let (parts, is_complete) = planner.plan(classes, homes);
         if !is_complete && merge.needs_every_home() {
             return Err(Error::InsufficientVnodesAvailable);
         }

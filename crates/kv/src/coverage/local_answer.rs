@@ -31,7 +31,8 @@ impl LocalAnswer {
             return Err(Error::Stopping);
         }
         check(&engine, &request)?;
-        let here = Here { engine: engine.clone(), homes: request.homes.clone(), begun: request.begun };
+        let (homes, begun, deadline) = (request.homes.clone(), request.begun, request.deadline);
+        let here = Here { engine: engine.clone(), homes, begun, deadline };
         let part = registry::open(&request.question, here)?;
         // The address of the client is known to the node that asks. Each answer is a tenant here.
         let pool = engine.work_pools.of(part.work_class(), engine.listing_tenant(0));

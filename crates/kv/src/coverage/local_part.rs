@@ -6,6 +6,7 @@ use crate::replica::{CoverageHome, CoverageItem};
 use ombak_types::Error;
 use ombak_types::time::UnixMicros;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Reads the stores of this node, one step at a time. Each step runs on a thread that may wait for
 /// a disk. It reads a bounded number of entries, and a snapshot that it keeps until the next step
@@ -38,6 +39,8 @@ pub(crate) struct Here {
     pub(super) homes: Vec<CoverageHome>,
     /// When the listing began: what had expired by then is left out.
     pub(super) begun: UnixMicros,
+    /// When nobody needs the answer any more.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl Here {

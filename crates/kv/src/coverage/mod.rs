@@ -44,5 +44,6 @@ pub(crate) use entries_run::EntriesRun;
 pub(crate) use homes_run::NamesRun;
 pub(crate) use local_answer::LocalAnswer;
 pub(crate) use planner::Planner;
-pub(crate) use questions::{fold, fold_keys, list_buckets, list_keys};
+pub use questions::FeatureAnswersOfNodes;
+pub(crate) use questions::{ask_feature, fold, fold_keys, list_buckets, list_keys};
 pub use registry::{HOME_DONE, ITEM_PART, LAST_ITEM_PART};

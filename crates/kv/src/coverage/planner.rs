@@ -52,11 +52,17 @@ impl Planner {
         self.placement.size().get()
     }
 
-    /// Parts for these classes of all home partitions, and whether all are covered.
-    pub(super) fn plan(&self, classes: &[u32]) -> (Vec<PlannedPart>, bool) {
+    /// The plan waits at most so often for nodes that know another version of a home partition, or
+    /// cannot answer yet.
+    pub(crate) fn waiting_at_most(self, waits_max: u32) -> Self {
+        Self { waits_left: waits_max, ..self }
+    }
+
+    /// Parts for these classes of these home partitions, and whether all are covered.
+    pub(super) fn plan(&self, classes: &[u32], homes: &[u32]) -> (Vec<PlannedPart>, bool) {
         let classes: SmallVec<[u32; 4]> = classes.into();
-        let all = (0..self.homes()).map(|home| CoverageHome { home, classes: classes.clone() });
-        self.plan_homes(&all.collect::<Vec<_>>())
+        let homes = homes.iter().map(|home| CoverageHome { home: *home, classes: classes.clone() });
+        self.plan_homes(&homes.collect::<Vec<_>>())
     }
 
     /// Parts for home partitions that a node did not answer because of an error, and whether all

@@ -2,6 +2,7 @@
 
 use super::engine::no_thread;
 use super::tombstone_reaper::Reaper;
+use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
 use crate::feed::Feeds;
 use crate::open_error::OpenError;
@@ -41,7 +42,7 @@ pub(super) struct Background {
 impl Background {
     pub(super) fn start(
         config: &KvConfig,
-        partitions: &Arc<PartitionTable>,
+        (partitions, buckets): (&Arc<PartitionTable>, &Arc<BucketRegistry>),
         reaper: &Arc<Reaper>,
         (scrubbing, tree_keeping): (&Arc<Scrubbing>, &Arc<TreeKeeping>),
         stats: &Arc<Stats>,
@@ -61,7 +62,7 @@ impl Background {
             threads.push(start("ombak-sync", look, Box::new(move || sync(&partitions, runtime.now())))?);
         }
         let (clock, is_stopping) = (runtime(), Arc::new(AtomicBool::new(false)));
-        if let Some(mut feeds) = Feeds::open(config, &partitions) {
+        if let Some(mut feeds) = Feeds::open(config, &partitions, buckets) {
             let (partitions, stops) = (partitions.clone(), is_stopping.clone());
             let follow = move || feeds.round(&partitions, &stops);
             threads.push(start("ombak-feeds", FEED_INTERVAL, Box::new(follow))?);

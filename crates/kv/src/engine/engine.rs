@@ -163,7 +163,8 @@ impl Engine {
         if !config.awaits_ring {
             tree_keeping.set_placement(identity.node_id, &placement);
         }
-        let background = Background::start(&config, &partitions, &reaper, (&scrubbing, &tree_keeping), &stats)?;
+        let background =
+            Background::start(&config, (&partitions, &buckets), &reaper, (&scrubbing, &tree_keeping), &stats)?;
         let vtags = Vtags::new(random_u64(runtime)?);
         directory.remove_clean_mark();
         info!(node = config.node_name, boot = identity.boot, "node opened");
@@ -490,7 +491,7 @@ fn open_partitions(
 ) -> Result<PartitionTable, OpenError> {
     let table = PartitionTable::new(config.ring_size, config.backend.clone(), actors);
     let table = table.observed_by(&config.hooks.observers).with_kinds(&config.hooks.kinds);
-    let table = table.remembering_origins(!config.hooks.consumers.is_empty());
+    let table = table.remembering_origins(config.hooks.follows_changes());
     let sums = || SumsSetup {
         buckets: buckets.clone(),
         fs: config.fs.clone(),

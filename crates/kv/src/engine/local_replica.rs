@@ -12,7 +12,7 @@ use crate::replica::{
     StoreReply,
 };
 use ombak_runtime::{BoxFuture, RuntimeExt};
-use ombak_types::{Error, StoreFailure};
+use ombak_types::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -119,7 +119,7 @@ async fn read_and_wait(engine: &Arc<Engine>, read: ReplicaRead) -> Result<ReadRe
                 access = Access::BlockingUpTo(bytes);
             }
             answer => {
-                let mut reply = answer.map_err(refusal)?;
+                let mut reply = answer.map_err(Failure::of_blocking_call)?;
                 let body = reply.version.as_mut().and_then(|version| version.body.as_mut());
                 if let (Some(body), Some(lease)) = (body, lease) {
                     // The share lives as long as the value, on its way to a client too.
@@ -138,7 +138,10 @@ async fn store_and_wait(engine: &Arc<Engine>, store: &ReplicaStore, is_large: bo
         let (there, version) = (engine.clone(), store.clone());
         let pool = if is_large { &engine.large_request_pool } else { &engine.disk_pool };
         // The deadline is checked under the key's lock, so a store that has begun is waited for.
-        let taken = pool.run(move || there.store_replica(&version, Access::Blocking)).await?.map_err(refusal)?;
+        let taken = pool
+            .run(move || there.store_replica(&version, Access::Blocking))
+            .await?
+            .map_err(Failure::of_blocking_call)?;
         match (&taken, pauses_ms.next()) {
             (Taken::TooEarly, Some(pause)) => engine.config.runtime.sleep(Duration::from_millis(*pause)).await,
             _ => return Ok(taken),
@@ -213,17 +216,12 @@ impl ConditionalClient for LocalReplica {
             engine.wait_for_placement(request.ring, request.deadline).await;
             match engine.promise_here(&request, Access::Inline) {
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {}
-                answer => return answer.map_err(refusal),
+                answer => return answer.map_err(Failure::of_blocking_call),
             }
             let (pool, deadline) = (engine.disk_pool.clone(), request.deadline);
-            pool.run_until(deadline, move || engine.promise_here(&request, Access::Blocking)).await?.map_err(refusal)
+            pool.run_until(deadline, move || engine.promise_here(&request, Access::Blocking))
+                .await?
+                .map_err(Failure::of_blocking_call)
         })
-    }
-}
-
-fn refusal(failure: Failure) -> Error {
-    match failure {
-        Failure::Refused(error) => error,
-        Failure::WouldBlock | Failure::TooLarge(_) => StoreFailure::internal("a blocking call would block").into(),
     }
 }

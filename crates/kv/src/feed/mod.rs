@@ -13,6 +13,7 @@
 //! * A store is asked to keep removals only from saved places on, and never for more appends since
 //!   its start than the consumer may lag behind ([`ChangeConsumer::lag_max`]).
 //! * A consumer that cannot be told everything begins anew, with a fold over the store.
+//! * Changes go on while a consumer is told everything of a partition.
 //! * Versions that are set aside are not handed out.
 //!
 //! [`CursorFile`]: cursor_file::CursorFile
@@ -20,7 +21,11 @@
 
 mod cursor_file;
 mod feeds;
+mod followed_store;
 mod follower;
 mod pause;
+mod places;
+mod telling;
 
 pub(crate) use feeds::Feeds;
+pub use followed_store::{FollowedStore, PresentVersion};

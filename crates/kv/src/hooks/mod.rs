@@ -8,8 +8,11 @@
 //! list.
 
 mod change_consumer;
+mod feature_answers;
 
-pub use change_consumer::ChangeConsumer;
+pub use crate::feed::{FollowedStore, PresentVersion};
+pub use change_consumer::{Anew, ChangeConsumer, ConsumerSource, FeedProgress};
+pub use feature_answers::{FeatureAnswer, FeatureAnswers, FeatureQuestion};
 
 use crate::buckets::Namespaces;
 use crate::open_error::OpenError;
@@ -210,6 +213,8 @@ pub struct Hooks {
     pub observers: Vec<Arc<dyn WriteObserver>>,
     /// Who follows the change feed of each partition.
     pub consumers: Vec<Arc<dyn ChangeConsumer>>,
+    /// Who has consumers that come and go.
+    pub consumer_sources: Vec<Arc<dyn ConsumerSource>>,
     /// Who sees puts first.
     pub filters: Vec<Arc<dyn PutFilter>>,
     /// The kinds of values that are not plain.
@@ -221,6 +226,8 @@ pub struct Hooks {
     /// Who runs the commit hooks of buckets. Without it, a put in a bucket with pre-commit hooks is
     /// refused.
     pub commit: Option<Arc<dyn CommitHooks>>,
+    /// Who answers questions of features that all nodes answer together.
+    pub features_asked: Vec<Arc<dyn FeatureAnswers>>,
     /// The namespaces of records in the metadata. Each learns of its records before any request.
     pub namespaces: Namespaces,
 }
@@ -232,11 +239,16 @@ impl Hooks {
         of_kinds.chain(self.commit.iter().filter_map(|commit| commit.feature()))
     }
 
+    /// Whether somebody follows the changes of the stores.
+    pub(crate) fn follows_changes(&self) -> bool {
+        !self.consumers.is_empty() || !self.consumer_sources.is_empty()
+    }
+
     /// Checks that each consumer has a name of its own, under which it can keep its place.
     pub(crate) fn check_consumers(&self) -> Result<(), OpenError> {
         let mut names = BTreeSet::new();
         for name in self.consumers.iter().map(|consumer| consumer.name()) {
-            let refused = |why| Err(OpenError::ConsumerName { name, why });
+            let refused = |why| Err(OpenError::ConsumerName { name: name.to_owned(), why });
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') {
                 return refused("it has other characters than lower-case letters and hyphens, or none");
             }

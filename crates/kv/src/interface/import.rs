@@ -62,11 +62,11 @@ impl Importer<'_> {
             values: None,
             deadline: Some(Deadline::at_time(None, &*engine.config.runtime).with_pass(open)),
         };
-        let mut locked = partition.lock(&storage_key, Access::Blocking).map_err(refused)?;
+        let mut locked = partition.lock(&storage_key, Access::Blocking).map_err(Failure::of_blocking_call)?;
         let _counted = engine.transfers.begin_copy(&partition, props.n_val, &storage_key)?;
-        locked.load_for(&object.clock, false).map_err(refused)?;
+        locked.load_for(&object.clock, false).map_err(Failure::of_blocking_call)?;
         let was_there = locked.local().is_some();
-        let written = locked.merge(object, &rules.merging()).map_err(refused)?;
+        let written = locked.merge(object, &rules.merging()).map_err(Failure::of_blocking_call)?;
         engine.count_entries(&written);
         // A known object may still lack its sync, for instance when an import is repeated.
         *unsynced = (*unsynced).max(Some(written.seq));
@@ -86,15 +86,5 @@ impl Importer<'_> {
             }
         }
         Ok(())
-    }
-}
-
-fn refused(failure: Failure) -> Error {
-    match failure {
-        Failure::Refused(error) => error,
-        // A caller that may block never gets these two failures.
-        Failure::WouldBlock | Failure::TooLarge(_) => {
-            StoreFailure::internal("a blocking call would have blocked").into()
-        }
     }
 }

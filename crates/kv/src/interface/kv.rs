@@ -18,7 +18,7 @@ use crate::slow::{JobTimes, RequestKind, SlowRequest, Spent, micros_between};
 use bytes::Bytes;
 use ombak_runtime::{Pool, PoolError, Runtime, within};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Bucket, Error, Object, Sibling, StoreFailure};
+use ombak_types::{Bucket, Error, Object, Sibling};
 use std::fmt::Display;
 use std::future::Future;
 use std::pin::pin;
@@ -156,7 +156,7 @@ impl Kv {
                     self.reserve(bytes, costs).await?;
                     bytes_max = bytes;
                 }
-                read => return read.map_err(error_of_blocking_call),
+                read => return read.map_err(Failure::of_blocking_call),
             }
         }
     }
@@ -486,7 +486,7 @@ impl Kv {
                     self.reserve(bytes, costs).await?;
                     (request, bytes_max) = (again, bytes);
                 }
-                Attempt::Ended(done) => return done.map_err(error_of_blocking_call),
+                Attempt::Ended(done) => return done.map_err(Failure::of_blocking_call),
             }
         }
     }
@@ -664,12 +664,4 @@ impl Kv {
 /// Whether writing an object takes too long for a thread that serves connections.
 fn is_large(object: &Object) -> bool {
     object.value_bytes() > INLINE_VALUE_BYTES_MAX || object.part_count() > INLINE_PARTS_MAX
-}
-
-/// The error behind a failure of a call that was allowed to block.
-fn error_of_blocking_call(failure: Failure) -> Error {
-    match failure {
-        Failure::Refused(error) => error,
-        Failure::WouldBlock | Failure::TooLarge(_) => StoreFailure::internal("a blocking call would block").into(),
-    }
 }

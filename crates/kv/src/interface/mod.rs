@@ -8,6 +8,7 @@
 mod copies;
 mod costs;
 mod emptiness;
+mod features;
 mod folds;
 mod hot;
 mod import;
@@ -24,6 +25,7 @@ mod slow;
 mod sums;
 mod waking;
 
+pub use features::FeatureRequest;
 pub use hot::{RequestCounts, TopOfNode};
 pub use import::{ImportOutcome, Importer};
 pub use node_view::Health;

@@ -40,7 +40,7 @@ pub use unreadable_keys::{KeyPlace, UnreadableKeys};
 pub(crate) use write_gate::{WriteGate, WritePass};
 
 use ombak_storage::{ReadMode, StorageError, Stored};
-use ombak_types::Error;
+use ombak_types::{Error, StoreFailure};
 
 /// The waits and the memory that a caller can afford.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,16 @@ pub enum Failure {
     TooLarge(u64),
     /// The operation failed.
     Refused(Error),
+}
+
+impl Failure {
+    /// The error behind a failure of a call that was allowed to block.
+    pub(crate) fn of_blocking_call(self) -> Error {
+        match self {
+            Self::Refused(error) => error,
+            Self::WouldBlock | Self::TooLarge(_) => StoreFailure::internal("a blocking call would block").into(),
+        }
+    }
 }
 
 impl From<Error> for Failure {

@@ -1,14 +1,15 @@
 //! Consumers that follow the changes of a node: they lag, fail, restart and begin anew.
 
 use crate::support::Node;
-use ombak_kv::hooks::{ChangeConsumer, Hooks};
-use ombak_kv::{DeleteMode, Kv, KvConfig, OpenError, is_tombstone};
+use ombak_kv::hooks::{Anew, ChangeConsumer, ConsumerSource, FeedProgress, FollowedStore, Hooks};
+use ombak_kv::{BucketRegistry, DeleteMode, Kv, KvConfig, OpenError, is_tombstone};
 use ombak_storage::{
-    BackendFactory, BitcaskFactory, Change, CursorLost, JournalConfig, KeyState, MemoryConfig, MemoryFactory, Origin,
+    BackendFactory, BitcaskFactory, Change, CursorLost, Detail, FeedCursor, JournalConfig, KeyState, MemoryConfig,
+    MemoryFactory, Origin,
 };
 use ombak_types::{Error, VectorClock};
 use parking_lot::{Condvar, Mutex};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ struct Seen {
     /// The digest of each key and the origin of its change.
     keys: BTreeMap<(u32, Vec<u8>), (u64, Origin)>,
     removals: Vec<Origin>,
-    begun: Vec<Option<CursorLost>>,
+    begun: Vec<Anew>,
     failures: usize,
 }
 
@@ -32,19 +33,20 @@ struct Consumer {
 }
 
 impl ChangeConsumer for Consumer {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "test"
     }
 
-    fn begin_anew(&self, partition: u32, why: Option<CursorLost>) -> Result<(), Error> {
+    fn begin_anew(&self, store: &FollowedStore<'_>, why: Anew) -> Result<(), Error> {
         let mut seen = self.seen.lock();
         self.called.notify_all();
         seen.begun.push(why);
-        seen.keys.retain(|(home, _), _| *home != partition);
+        seen.keys.retain(|(home, _), _| *home != store.number());
         Ok(())
     }
 
-    fn apply(&self, partition: u32, changes: &[Change]) -> Result<(), Error> {
+    fn apply(&self, store: &FollowedStore<'_>, changes: &[Change]) -> Result<(), Error> {
+        let partition = store.number();
         let mut seen = self.seen.lock();
         self.called.notify_all();
         if self.fails.load(Ordering::SeqCst) {
@@ -126,7 +128,7 @@ fn a_consumer_follows_puts_and_deletes_and_goes_on_after_a_restart() {
     let node = Node::over(Kv::open(config(dir.path(), &consumer, bitcask(dir.path()))).unwrap());
     consumer.wait_until("what came before the restart", |seen| live(seen) == 21);
     assert_eq!(consumer.seen.lock().begun.len(), begun, "it goes on from its place");
-    assert!(consumer.seen.lock().begun.iter().all(Option::is_none));
+    assert!(consumer.seen.lock().begun.iter().all(|why| *why == Anew::First));
     runtime.block_on(async {
         node.delete("more").await.unwrap();
     });
@@ -178,7 +180,7 @@ fn a_consumer_begins_anew_when_the_stores_are_others() {
         });
         runtime.block_on(node.close());
     }
-    let lost = consumer.seen.lock().begun.iter().filter(|why| **why == Some(CursorLost::OtherStore)).count();
+    let lost = consumer.seen.lock().begun.iter().filter(|why| **why == Anew::Lost(CursorLost::OtherStore)).count();
     assert!(lost >= 1, "at least in the partition of the first key");
 }
 
@@ -186,15 +188,15 @@ fn a_consumer_begins_anew_when_the_stores_are_others() {
 struct Named(&'static str);
 
 impl ChangeConsumer for Named {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.0
     }
 
-    fn begin_anew(&self, _: u32, _: Option<CursorLost>) -> Result<(), Error> {
+    fn begin_anew(&self, _: &FollowedStore<'_>, _: Anew) -> Result<(), Error> {
         Ok(())
     }
 
-    fn apply(&self, _: u32, _: &[Change]) -> Result<(), Error> {
+    fn apply(&self, _: &FollowedStore<'_>, _: &[Change]) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -214,4 +216,183 @@ fn a_node_with_two_consumers_of_one_name_does_not_start() {
         assert!(matches!(refused, Err(OpenError::ConsumerName { name, .. }) if name == wrong), "{refused:?}");
     }
     assert!(opened(&["search", "links"]).is_ok());
+}
+
+/// A consumer that keeps its places itself, together with the keys that it has. It reads the
+/// present version of each key.
+#[derive(Default)]
+struct Keeper {
+    state: Mutex<KeeperState>,
+    called: Condvar,
+}
+
+#[derive(Default)]
+struct KeeperState {
+    now: Kept,
+    kept: Kept,
+    /// Whether it cannot keep anything at present.
+    fails: bool,
+    failures: usize,
+    wants: BTreeSet<u32>,
+    begun: Vec<(u32, Anew)>,
+    told: usize,
+}
+
+#[derive(Clone, Default)]
+struct Kept {
+    /// The value of each key.
+    values: BTreeMap<Vec<u8>, Vec<u8>>,
+    places: BTreeMap<u32, FeedCursor>,
+}
+
+impl Keeper {
+    fn wait_until(&self, what: &str, is_so: impl Fn(&KeeperState) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut state = self.state.lock();
+        while !is_so(&state) {
+            let is_late = self.called.wait_until(&mut state, deadline).timed_out();
+            assert!(!is_late, "{what}");
+        }
+    }
+
+    fn values(state: &KeeperState) -> Vec<String> {
+        state.kept.values.values().map(|value| String::from_utf8(value.clone()).unwrap()).collect()
+    }
+}
+
+impl ChangeConsumer for Keeper {
+    fn name(&self) -> &str {
+        "keeper"
+    }
+
+    fn detail(&self) -> Detail {
+        Detail::Keys
+    }
+
+    fn kept_places(&self) -> Option<BTreeMap<u32, FeedCursor>> {
+        let mut state = self.state.lock();
+        state.now = state.kept.clone();
+        Some(state.kept.places.clone())
+    }
+
+    fn wants_everything(&self, partition: u32) -> bool {
+        self.state.lock().wants.contains(&partition)
+    }
+
+    fn begin_anew(&self, store: &FollowedStore<'_>, why: Anew) -> Result<(), Error> {
+        self.state.lock().begun.push((store.number(), why));
+        Ok(())
+    }
+
+    fn apply(&self, store: &FollowedStore<'_>, changes: &[Change]) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        for change in changes {
+            let key = change.key().to_vec();
+            match store.present(&key)? {
+                Some(present) => drop(state.now.values.insert(key, present.object.siblings[0].value.to_vec())),
+                None => drop(state.now.values.remove(&key)),
+            }
+        }
+        Ok(())
+    }
+
+    fn told_everything(&self, store: &FollowedStore<'_>) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        state.wants.remove(&store.number());
+        state.told += 1;
+        Ok(())
+    }
+
+    fn keep(&self, progress: &FeedProgress<'_>) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        self.called.notify_all();
+        if state.fails {
+            state.failures += 1;
+            return Err(Error::Overload);
+        }
+        state.now.places = progress.places.clone();
+        state.kept = state.now.clone();
+        Ok(())
+    }
+}
+
+/// The consumers of the moment.
+#[derive(Default)]
+struct Source(Mutex<Vec<Arc<dyn ChangeConsumer>>>);
+
+impl ConsumerSource for Source {
+    fn consumers(&self, _: &BucketRegistry, _: &BTreeSet<u32>) -> Vec<Arc<dyn ChangeConsumer>> {
+        self.0.lock().clone()
+    }
+}
+
+fn with_source(dir: &Path, source: &Arc<Source>) -> KvConfig {
+    let mut config = config(dir, &Arc::default(), bitcask(dir));
+    config.hooks = Hooks { consumer_sources: vec![source.clone()], ..Hooks::default() };
+    config
+}
+
+#[test]
+fn a_consumer_that_comes_later_keeps_its_places_and_goes_on_from_them() {
+    let (runtime, dir, source) = (crate::support::runtime(), tempfile::tempdir().unwrap(), Arc::<Source>::default());
+    let node = Node::over(Kv::open(with_source(dir.path(), &source)).unwrap());
+    let put = |node: &Node, key: &str, value: &str| {
+        runtime.block_on(async {
+            node.put(key, value, VectorClock::new()).await.unwrap();
+        });
+    };
+    put(&node, "a", "1");
+    let keeper = Arc::<Keeper>::default();
+    source.0.lock().push(keeper.clone());
+    keeper.wait_until("it has what was there before it", |state| Keeper::values(state) == ["1"]);
+    put(&node, "b", "2");
+    keeper.wait_until("it has what came", |state| Keeper::values(state) == ["1", "2"]);
+    // What it could not keep comes again.
+    keeper.state.lock().fails = true;
+    put(&node, "c", "3");
+    keeper.wait_until("it fails", |state| state.failures > 0);
+    assert_eq!(Keeper::values(&keeper.state.lock()), ["1", "2"]);
+    keeper.state.lock().fails = false;
+    keeper.wait_until("it is told again", |state| Keeper::values(state) == ["1", "2", "3"]);
+    let begun = keeper.state.lock().begun.len();
+    runtime.block_on(node.close());
+    drop(node);
+    let node = Node::over(Kv::open(with_source(dir.path(), &source)).unwrap());
+    put(&node, "d", "4");
+    keeper.wait_until("it goes on", |state| Keeper::values(state) == ["1", "2", "3", "4"]);
+    let state = keeper.state.lock();
+    assert_eq!(state.begun.len(), begun, "it began nowhere anew");
+    assert!(state.begun.iter().all(|(_, why)| *why == Anew::First));
+    drop(state);
+    runtime.block_on(node.close());
+}
+
+#[test]
+fn changes_go_on_while_a_consumer_is_told_everything() {
+    let (runtime, dir, source) = (crate::support::runtime(), tempfile::tempdir().unwrap(), Arc::<Source>::default());
+    let keeper = Arc::<Keeper>::default();
+    source.0.lock().push(keeper.clone());
+    let node = Node::over(Kv::open(with_source(dir.path(), &source)).unwrap());
+    runtime.block_on(async {
+        for n in 0..200 {
+            node.put(&format!("key {n:03}"), "old", VectorClock::new()).await.unwrap();
+        }
+    });
+    keeper.wait_until("it has everything", |state| state.kept.values.len() == 200);
+    let told = keeper.state.lock().told;
+    // It forgets the values, and asks for them.
+    {
+        let mut state = keeper.state.lock();
+        state.now.values.clear();
+        state.wants = (0..8).collect();
+    }
+    runtime.block_on(async {
+        node.put("key 000", "new", VectorClock::new()).await.unwrap();
+        node.delete("key 001").await.unwrap();
+    });
+    keeper.wait_until("it was told everything", |state| state.told == told + 8 && state.wants.is_empty());
+    let has_all = |state: &KeeperState| state.kept.values.len() == 199 && Keeper::values(state)[0] == "new";
+    keeper.wait_until("it has the present versions", has_all);
+    assert!(keeper.state.lock().begun.iter().rev().take(8).all(|(_, why)| *why == Anew::Wanted));
+    runtime.block_on(node.close());
 }

@@ -55,6 +55,7 @@ fn every_property_reaches_the_engine() {
         "sync_on_write": "all", "precommit": [{"mod": "m", "fun": "f"}], "postcommit": [{"name": "js"}],
         "old_vclock": 1, "young_vclock": 2, "big_vclock": 3, "small_vclock": 4, "backend": "fast", "datatype": "hll",
         "hll_precision": 12, "consistent": true, "write_once": true, "aae_tree_exclude": true, "ttl": 7,
+        "search_index": "famous",
         "chash_keyfun": {"mod": "riak_core_util", "fun": "chash_bucketonly_keyfun"}, "active": true, "zork": 1,
     })));
     let expected = BucketProps {
@@ -85,9 +86,13 @@ fn every_property_reaches_the_engine() {
         write_once: true,
         hash_bucket_only: true,
         aae_tree_exclude: true,
+        search_index: Some("famous".into()),
         ttl: 7,
     };
     assert_eq!(props, expected);
+    let props = BucketProps::from_map(&map(json!({"search_index": "_dont_index_"})));
+    assert_eq!(props.search_index, None, "the bucket is taken out of the index of its type");
+    let props = expected;
     assert_eq!(props.pruning(), Pruning { small: 4, big: 3, young_secs: 2, old_secs: 1 });
 }
 

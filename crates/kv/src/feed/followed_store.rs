@@ -1,0 +1,82 @@
+//! The store of a partition, as a consumer of its changes sees it.
+
+use crate::buckets::BucketRegistry;
+use crate::hooks::{ValueKind, merge_values};
+use crate::partition::{Access, Failure, Partition};
+use ombak_types::props::BucketProps;
+use ombak_types::time::UnixMicros;
+use ombak_types::{Error, Object};
+use std::sync::Arc;
+
+/// The store of a partition; see the module.
+pub struct FollowedStore<'a> {
+    partition: &'a Partition,
+    buckets: &'a BucketRegistry,
+    kinds: &'a [Arc<dyn ValueKind>],
+    now: UnixMicros,
+}
+
+/// The present version of a key.
+#[derive(Clone, Debug)]
+pub struct PresentVersion {
+    /// Its living values, one at least. Those of data types are merged, and as they are stored.
+    pub object: Object,
+    /// The properties of its bucket.
+    pub props: Arc<BucketProps>,
+}
+
+impl<'a> FollowedStore<'a> {
+    pub(super) const fn new(
+        partition: &'a Partition,
+        buckets: &'a BucketRegistry,
+        kinds: &'a [Arc<dyn ValueKind>],
+        now: UnixMicros,
+    ) -> Self {
+        Self { partition, buckets, kinds, now }
+    }
+
+    /// The number of the partition.
+    pub const fn number(&self) -> u32 {
+        self.partition.number()
+    }
+
+    /// The time when the round began.
+    pub const fn now(&self) -> UnixMicros {
+        self.now
+    }
+
+    /// The properties of the bucket of a storage key; `None` if its type is not known.
+    pub fn props_of_key(&self, key: &[u8]) -> Option<Arc<BucketProps>> {
+        self.buckets.snapshot().props_of_key(key).cloned()
+    }
+
+    /// What a client sees at present of a storage key; `None` if it sees nothing. It is durable when
+    /// this returns. Blocks. A version that cannot be read is an error.
+    pub fn present(&self, key: &[u8]) -> Result<Option<PresentVersion>, Error> {
+        let Some(props) = self.props_of_key(key) else { return Ok(None) };
+        let found = self.partition.read(key, Access::Blocking).map_err(Failure::of_blocking_call)?;
+        let Some(found) = found else { return Ok(None) };
+        let mut object = self.partition.decode(key, &found).map_err(Failure::of_blocking_call)?;
+        // A loss of power must not take from the store what the consumer has.
+        let store = self.partition.store();
+        if !store.is_synced(found.seq) {
+            store.sync(found.seq)?;
+        }
+        let kind = self.kinds.iter().find(|kind| kind.serves(&props));
+        match kind {
+            Some(kind) => merge_values(&**kind, &mut object),
+            None if !props.dvv_enabled => object.unite_equal_contents(),
+            None => {}
+        }
+        if kind.is_none() && props.is_newest_only() {
+            object.keep_newest();
+        }
+        // As in a read, the newest value is chosen before expired ones are dropped.
+        object.drop_expired(self.now);
+        object.siblings.retain(|sibling| !sibling.meta.deleted);
+        if object.siblings.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(PresentVersion { object, props }))
+    }
+}
