@@ -1,0 +1,15 @@
+//! What a search may cost.
+
+/// Terms that the prefixes, patterns, regular expressions, fuzzy words and ranges of texts of a
+/// search match together. Prefixes and ranges of strings need not look at terms one by one, so they
+/// have no such bound.
+pub const MATCHED_TERMS_MAX: usize = 1_000_000;
+
+/// Bytes that an automaton of a regular expression takes.
+pub const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of the sets of documents that ranges, patterns and loose phrases find in a segment.
+pub const SET_BYTES_MAX: usize = 128 << 20;
+
+/// Steps of one loose phrase in one document, if it has a word twice.
+pub(crate) const PHRASE_STEPS_MAX: usize = 10_000;
