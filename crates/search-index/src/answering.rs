@@ -4,6 +4,7 @@ use crate::analyzers::Analyzers;
 use crate::collect::{FacetCounter, SegmentOrder, SegmentTop, Told, Top};
 use crate::error::IndexError;
 use crate::layout::{Layout, PARTITION};
+use crate::query::limits::Limits;
 use crate::query::{Execution, Plan, Resolver};
 use crate::question::Question;
 use ombak_search::merge::PartAnswer;
@@ -31,6 +32,7 @@ pub(crate) fn answer(
     layout: &Layout,
     schema: &Schema,
     analyzers: &Analyzers,
+    limits: Limits,
     question: &Question<'_>,
 ) -> Result<PartAnswer, IndexError> {
     let operator = question.request.operator.unwrap_or(schema.default_operator);
@@ -49,11 +51,21 @@ pub(crate) fn answer(
     };
     let matched_terms = Cell::new(0);
     for (number, reader) in (0..).zip(searcher.segment_readers()) {
-        let on = Execution::new(reader, layout, question.is_over, &matched_terms);
+        let on = Execution {
+            reader,
+            layout,
+            is_over: question.is_over,
+            matched_terms: &matched_terms,
+            limits,
+            has_scores: answering.needs_scores,
+            set_bytes: Cell::new(0),
+            steps: Cell::new(0),
+        };
         on.check_time()?;
         answering.segment(number, &on)?;
     }
-    let told = Told { searcher, layout, schema, fields: &question.request.fields, is_over: question.is_over };
+    let fields = &question.request.fields;
+    let told = Told { searcher, layout, schema, fields, is_over: question.is_over, bytes_max: limits.told_bytes };
     Ok(PartAnswer {
         found_count: answering.found_count,
         score_max: answering.score_max,
@@ -87,7 +99,7 @@ impl Answering<'_> {
                     self.score_max = self.score_max.into_iter().chain([score]).reduce(f32::max);
                 }
                 if let (Some(counter), Some(facets)) = (&mut self.facets, &mut facets) {
-                    counter.count(facets, document)?;
+                    counter.count(facets, document, on)?;
                 }
                 top.offer(document, score, &order);
             }

@@ -9,6 +9,7 @@ use crate::figures::Figures;
 use crate::layout::{Layout, bucket_term};
 use crate::merges;
 use crate::opening;
+use crate::query::limits::Limits;
 use crate::question::Question;
 use crate::writer_pool::{OpenWriter, Owner, WriterPool};
 use ombak_search::merge::PartAnswer;
@@ -38,6 +39,7 @@ pub struct Index {
     place: RwLock<String>,
     last_commit_us: AtomicU64,
     refused_count: AtomicU64,
+    limits: Limits,
 }
 
 impl std::fmt::Debug for Index {
@@ -77,6 +79,7 @@ impl Index {
             place: RwLock::new(place),
             last_commit_us: AtomicU64::new(0),
             refused_count: AtomicU64::new(0),
+            limits: Limits::default(),
         })
     }
 
@@ -211,8 +214,14 @@ impl Index {
     pub fn answer(&self, question: &Question<'_>) -> Result<PartAnswer, IndexError> {
         guarded(|| {
             let searcher = self.reader.searcher();
-            answering::answer(&searcher, &self.layout, &self.schema, &self.analyzers, question)
+            answering::answer(&searcher, &self.layout, &self.schema, &self.analyzers, self.limits, question)
         })
+    }
+
+    /// Makes limits smaller.
+    #[cfg(test)]
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// How large the index is.

@@ -58,7 +58,6 @@ mod cases;
 
 pub use analysis::analysis_notes;
 pub use change::{IndexChange, IndexDocument};
-pub use collect::TOLD_BYTES_MAX;
 pub use error::IndexError;
 pub use figures::Figures;
 pub use index::Index;

@@ -8,7 +8,10 @@ use crate::error::IndexError;
 use crate::writer_pool::OpenWriter;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use tantivy::FutureResult;
 use tantivy::merge_policy::{LogMergePolicy, MergePolicy};
 
 /// Segments of an index, after which a write waits for a merge.
@@ -30,7 +33,7 @@ pub(crate) fn go_on(open: &mut OpenWriter) -> Result<bool, IndexError> {
             Poll::Pending if segments.len() < SEGMENTS_MAX => return Ok(false),
             Poll::Pending => {
                 if let Some(merge) = open.merge.take() {
-                    note(merge.wait());
+                    note(wait(merge));
                 }
             }
             Poll::Ready(result) => note(result),
@@ -48,6 +51,23 @@ pub(crate) fn go_on(open: &mut OpenWriter) -> Result<bool, IndexError> {
         open.merge = Some(open.writer.merge(&candidate.0));
     }
     Ok(has_ended)
+}
+
+/// Waits for a merge. The library's own way panics if somebody asked before whether it has ended.
+pub(crate) fn wait<T>(mut merge: FutureResult<T>) -> tantivy::Result<T> {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        match Pin::new(&mut merge).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => return result,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }
 
 /// A merge that fails changes nothing. Damage shows in searches.

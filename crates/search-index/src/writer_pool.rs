@@ -5,6 +5,7 @@
 //! another index needs its place. Indexes that wait get their turn in the order in which they came.
 
 use crate::error::IndexError;
+use crate::merges;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::fmt;
@@ -35,6 +36,8 @@ struct State {
     idle: Vec<(Owner, OpenWriter)>,
     /// Writers that are in use, are being opened or are being closed.
     busy_count: usize,
+    /// Indexes whose writers are being closed. Until then the library's lock is held.
+    closing: Vec<Owner>,
     waiting: VecDeque<u64>,
     next_ticket: u64,
 }
@@ -54,7 +57,7 @@ impl OpenWriter {
     fn close(self) {
         if let Some(merge) = self.merge {
             // The next merge tries again.
-            let _ = merge.wait();
+            let _ = merges::wait(merge);
         }
         drop(self.writer);
     }
@@ -104,7 +107,7 @@ impl WriterPool {
             state.waiting.push_back(ticket);
             self.changed.wait_while(&mut state, |state| {
                 let has_place = state.busy_count < self.writers_max;
-                state.waiting.front() != Some(&ticket) || !has_place
+                state.waiting.front() != Some(&ticket) || !has_place || state.closing.contains(&owner)
             });
             state.waiting.pop_front();
             state.busy_count += 1;
@@ -114,16 +117,25 @@ impl WriterPool {
                 return Ok(Lease { pool: self, owner, writer: Some(writer), kept: None });
             }
             if state.busy_count + state.idle.len() > self.writers_max && !state.idle.is_empty() {
-                closing = Some(state.idle.remove(0).1);
+                let (owner, writer) = state.idle.remove(0);
+                state.closing.push(owner);
+                closing = Some((owner, writer));
             }
         }
         // The place is counted while its last writer is closed.
         let mut lease = Lease { pool: self, owner, writer: None, kept: None };
-        if let Some(writer) = closing {
-            writer.close();
+        if let Some((owner, writer)) = closing {
+            self.close(owner, writer);
         }
         lease.writer = Some(self.open(index)?);
         Ok(lease)
+    }
+
+    /// Closes a writer whose index is among those that are being closed.
+    fn close(&self, owner: Owner, writer: OpenWriter) {
+        writer.close();
+        self.state.lock().closing.retain(|closing| *closing != owner);
+        self.changed.notify_all();
     }
 
     fn open(&self, index: &tantivy::Index) -> Result<OpenWriter, IndexError> {
@@ -142,12 +154,13 @@ impl WriterPool {
     pub(crate) fn forget(&self, owner: Owner) {
         let writer = {
             let mut state = self.state.lock();
+            // Another index can be closing it.
+            self.changed.wait_while(&mut state, |state| state.closing.contains(&owner));
             let at = state.idle.iter().position(|(idle, _)| *idle == owner);
             at.map(|at| state.idle.remove(at).1)
         };
         if let Some(writer) = writer {
-            writer.close();
-            self.changed.notify_all();
+            self.close(owner, writer);
         }
     }
 }

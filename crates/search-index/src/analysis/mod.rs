@@ -44,8 +44,7 @@ mod stems;
 mod stop_words;
 mod word_delimiter;
 
-#[cfg(test)]
-mod cases;
-
 pub use chain::{Chain, Token};
 pub use notes::analysis_notes;
+#[cfg(test)]
+pub(crate) use notes::has_effect;

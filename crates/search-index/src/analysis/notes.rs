@@ -29,3 +29,9 @@ fn notes_of(analyzer: &Analyzer) -> Notes {
     }
     notes
 }
+
+/// Whether a filter has an effect here.
+#[cfg(test)]
+pub(crate) fn has_effect(component: &ombak_search::schema::Component, notes: &mut Vec<String>) -> bool {
+    compile::filter(component, notes).is_some()
+}

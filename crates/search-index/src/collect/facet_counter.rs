@@ -67,12 +67,17 @@ impl FacetCounter {
     }
 
     /// Counts a document.
-    pub(crate) fn count(&mut self, segment: &mut SegmentFacets, document: DocId) -> Result<(), IndexError> {
+    pub(crate) fn count(
+        &mut self,
+        segment: &mut SegmentFacets,
+        document: DocId,
+        on: &Execution<'_>,
+    ) -> Result<(), IndexError> {
         if let Some(found) = &mut segment.found {
             found.insert(document);
         }
         for field in &mut segment.fields {
-            field.count(document)?;
+            field.count(document, on.limits.facet_values)?;
         }
         for (range, column) in self.ranges.iter_mut().zip(&segment.ranges) {
             let Some(column) = column else { continue };
@@ -104,7 +109,7 @@ impl FacetCounter {
                 field.add_words(found, on.layout, on)?;
             }
         }
-        check_value_count(self.fields.iter().map(FieldCounts::value_count).sum())
+        check_value_count(self.fields.iter().map(FieldCounts::value_count).sum(), on.limits.facet_values)
     }
 
     pub(crate) fn finish(self) -> PartFacets {

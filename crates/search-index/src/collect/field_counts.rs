@@ -4,7 +4,7 @@ use super::segment_order::number_value;
 use crate::error::IndexError;
 use crate::layout::{Layout, column_name, term_prefix};
 use crate::query::Execution;
-use ombak_search::merge::{FACET_VALUES_MAX, SortKind};
+use ombak_search::merge::SortKind;
 use ombak_search::schema::{Field, Kind};
 use ombak_search::values::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -117,7 +117,7 @@ impl FieldCounts {
             if column.ord_to_str(number, &mut text)? {
                 *self.strings.entry(text.clone()).or_default() += count;
             }
-            check_value_count(self.value_count())?;
+            check_value_count(self.value_count(), on.limits.facet_values)?;
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl FieldCounts {
             }
             if count > 0 {
                 *self.strings.entry(String::from_utf8_lossy(word).into_owned()).or_default() += count;
-                check_value_count(self.value_count())?;
+                check_value_count(self.value_count(), on.limits.facet_values)?;
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ impl FieldCounts {
 
 impl SegmentCounts {
     /// Counts the values of a document, each once.
-    pub(super) fn count(&mut self, document: DocId) -> Result<(), IndexError> {
+    pub(super) fn count(&mut self, document: DocId, most: usize) -> Result<(), IndexError> {
         match self {
             Self::None => {}
             Self::Listed { column, counts } => once_each(column.term_ords(document), |number| {
@@ -166,11 +166,11 @@ impl SegmentCounts {
             }),
             Self::Strings { column, counts } => {
                 once_each(column.term_ords(document), |number| *counts.entry(number).or_default() += 1);
-                check_value_count(counts.len())?;
+                check_value_count(counts.len(), most)?;
             }
             Self::Numbers { column, counts } => {
                 once_each(column.values_for_doc(document), |number| *counts.entry(number).or_default() += 1);
-                check_value_count(counts.len())?;
+                check_value_count(counts.len(), most)?;
             }
         }
         Ok(())
@@ -187,12 +187,12 @@ pub(super) fn once_each<T: Ord + Copy>(mut values: impl Iterator<Item = T>, mut 
     all.into_iter().for_each(give);
 }
 
-pub(super) fn check_value_count(count: usize) -> Result<(), IndexError> {
-    if count <= FACET_VALUES_MAX {
+pub(super) fn check_value_count(count: usize, most: usize) -> Result<(), IndexError> {
+    if count <= most {
         return Ok(());
     }
     let text = format!(
-        "facet.field: the fields have more than {FACET_VALUES_MAX} different values together, which is the most; find \
+        "facet.field: the fields have more than {most} different values together, which is the most; find \
          fewer documents or take other fields"
     );
     Err(IndexError::TooCostly(text))

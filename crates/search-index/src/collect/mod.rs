@@ -11,7 +11,7 @@
 //!   their numbers in the column, which have the order of the strings.
 //! * Memory is bounded: by the window of the search for documents, by
 //!   [`FACET_VALUES_MAX`](ombak_search::merge::FACET_VALUES_MAX) for values, and by
-//!   [`TOLD_BYTES_MAX`] for fields.
+//!   [`TOLD_BYTES_MAX`](crate::limits::TOLD_BYTES_MAX) for fields.
 
 mod facet_counter;
 mod field_counts;
@@ -21,6 +21,5 @@ mod top;
 
 pub(crate) use facet_counter::FacetCounter;
 pub(crate) use segment_order::SegmentOrder;
-pub use told::TOLD_BYTES_MAX;
 pub(crate) use told::Told;
 pub(crate) use top::{SegmentTop, Top};

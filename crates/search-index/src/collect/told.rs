@@ -12,9 +12,6 @@ use std::collections::HashMap;
 use tantivy::schema::Value as _;
 use tantivy::{Searcher, TantivyDocument};
 
-/// Bytes of the stored fields of all hits of an answer of one node.
-pub const TOLD_BYTES_MAX: usize = 256 << 20;
-
 /// Tells documents.
 pub(crate) struct Told<'a> {
     pub(crate) searcher: &'a Searcher,
@@ -22,6 +19,8 @@ pub(crate) struct Told<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) fields: &'a FieldList,
     pub(crate) is_over: &'a (dyn Fn() -> bool + Sync),
+    /// Bytes of the stored fields of all hits.
+    pub(crate) bytes_max: usize,
 }
 
 impl Told<'_> {
@@ -38,9 +37,11 @@ impl Told<'_> {
             let stored = stored.get_first(self.layout.stored).and_then(|value| value.as_bytes().map(<[u8]>::to_vec));
             let stored = stored.unwrap_or_default();
             bytes += stored.len();
-            if bytes > TOLD_BYTES_MAX {
-                let text =
-                    format!("the documents of the answer have more than {TOLD_BYTES_MAX} bytes; ask for fewer rows");
+            let most = self.bytes_max;
+            if bytes > most {
+                let text = format!(
+                    "the documents of the answer have more than {most} bytes together, which is the most; ask for fewer rows"
+                );
                 return Err(IndexError::TooCostly(text));
             }
             let damaged = || IndexError::Damaged(String::from("a stored document cannot be read"));

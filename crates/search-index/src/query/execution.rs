@@ -1,7 +1,7 @@
 //! Carries out a plan in a segment.
 
 use super::found_documents::FoundDocuments;
-use super::limits::{MATCHED_TERMS_MAX, SET_BYTES_MAX};
+use super::limits::Limits;
 use super::phrase;
 use super::plan::{PhrasePlan, Plan, TermsPlan};
 use crate::error::IndexError;
@@ -9,9 +9,7 @@ use crate::layout::Layout;
 use std::cell::Cell;
 use std::ops::Bound;
 use tantivy::columnar::{Column, ColumnType, DynamicColumn, StrColumn, TermOrdHit};
-use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, PhraseQuery, Query, TermQuery,
-};
+use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{SegmentReader, Term};
 
@@ -31,21 +29,15 @@ pub(crate) struct Execution<'a> {
     pub(crate) is_over: &'a (dyn Fn() -> bool + Sync),
     /// Terms that patterns have matched, in all segments.
     pub(crate) matched_terms: &'a Cell<usize>,
+    pub(crate) limits: Limits,
+    /// Whether documents are scored.
+    pub(crate) has_scores: bool,
     /// Bytes of the sets of this segment.
     pub(crate) set_bytes: Cell<usize>,
     pub(crate) steps: Cell<u32>,
 }
 
-impl<'a> Execution<'a> {
-    pub(crate) fn new(
-        reader: &'a SegmentReader,
-        layout: &'a Layout,
-        is_over: &'a (dyn Fn() -> bool + Sync),
-        matched_terms: &'a Cell<usize>,
-    ) -> Self {
-        Self { reader, layout, is_over, matched_terms, set_bytes: Cell::new(0), steps: Cell::new(0) }
-    }
-
+impl Execution<'_> {
     /// Asks now and then whether the time is over.
     pub(crate) fn step(&self) -> Result<(), IndexError> {
         let steps = self.steps.get().wrapping_add(1);
@@ -90,27 +82,26 @@ impl<'a> Execution<'a> {
         Ok(Box::new(BooleanQuery::new(queries)))
     }
 
+    /// A phrase: the set of its documents, scored by its words. (The library's own phrases panic or
+    /// err inside some groups, and have another rule for slop.)
     fn phrase(&self, plan: &PhrasePlan) -> Result<Box<dyn Query>, IndexError> {
-        let one_each: Option<Vec<(usize, Term)>> = plan
-            .places
-            .iter()
-            .map(|(offset, terms)| match &terms[..] {
-                [only] => Some((*offset as usize, only.clone())),
-                _ => None,
-            })
-            .collect();
-        match one_each {
-            Some(terms) if plan.slop == 0 => Ok(Box::new(PhraseQuery::new_with_offset(terms))),
-            _ => self.set(phrase::find(plan, self)?),
+        let found = self.set(phrase::find(plan, self)?)?;
+        if !self.has_scores {
+            return Ok(found);
         }
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = vec![(Occur::Must, Box::new(ConstScoreQuery::new(found, 0.0)))];
+        let words = plan.places.iter().flat_map(|(_, terms)| terms);
+        clauses.extend(words.map(|word| (Occur::Should, self.term(word))));
+        Ok(Box::new(BooleanQuery::new(clauses)))
     }
 
     /// The query for a set, if there is memory for it.
     fn set(&self, found: FoundDocuments) -> Result<Box<dyn Query>, IndexError> {
         self.set_bytes.set(self.set_bytes.get() + found.byte_count());
-        if self.set_bytes.get() > SET_BYTES_MAX {
+        let most = self.limits.set_bytes;
+        if self.set_bytes.get() > most {
             let text = format!(
-                "the ranges and patterns of the query find more documents than fit in {SET_BYTES_MAX} bytes, which is \
+                "the ranges and patterns of the query find more documents than fit in {most} bytes, which is \
                  the most; use fewer of them"
             );
             return Err(IndexError::TooCostly(text));
@@ -163,11 +154,12 @@ impl<'a> Execution<'a> {
 
     fn count_term(&self) -> Result<(), IndexError> {
         self.matched_terms.set(self.matched_terms.get() + 1);
-        if self.matched_terms.get() <= MATCHED_TERMS_MAX {
+        let most = self.limits.matched_terms;
+        if self.matched_terms.get() <= most {
             return Ok(());
         }
         let text = format!(
-            "the patterns of the query match more than {MATCHED_TERMS_MAX} terms, which is the most; write them with more \
+            "the patterns of the query match more than {most} terms, which is the most; write them with more \
              characters"
         );
         Err(IndexError::TooCostly(text))
@@ -227,6 +219,10 @@ impl<'a> Execution<'a> {
     where
         T: tantivy::columnar::MonotonicallyMappableToU64 + PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
     {
+        // The library finds all rows of a column with one value only, whatever the range is.
+        if high < column.min_value() || column.max_value() < low {
+            return Ok(());
+        }
         let max_doc = self.reader.max_doc();
         let mut documents = Vec::new();
         for start in (0..max_doc).step_by(COLUMN_STEP as usize) {

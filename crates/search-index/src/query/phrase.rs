@@ -1,4 +1,4 @@
-//! Loose phrases, and phrases with several words at one position.
+//! Phrases, also loose ones and those with several words at one position.
 //!
 //! A document is found if each place of the phrase has a word in it, so that the words would have
 //! to be moved by no more positions than the slop: the positions of the words less their places in
