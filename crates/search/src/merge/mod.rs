@@ -30,6 +30,7 @@ mod cursor_mark;
 mod facets;
 mod merger;
 mod part_answer;
+mod part_answer_bytes;
 mod sort_order;
 mod value_order;
 
@@ -37,5 +38,6 @@ pub use cursor_mark::CursorMark;
 pub use facets::FACET_VALUES_MAX;
 pub use merger::{Merge, MergeError};
 pub use part_answer::{Hit, PartAnswer, PartFacets};
+pub use part_answer_bytes::BadPartAnswer;
 pub use sort_order::{Missing, OrderKey, SortKind, SortOrder};
 pub use value_order::compare_values;

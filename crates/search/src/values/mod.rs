@@ -5,7 +5,7 @@
 //! ```
 //!
 //! What it is: the value that a text or boolean is in a field ([`value_of`]), and the fields of a
-//! document ([`DocumentFields`]).
+//! document ([`DocumentFields`]), and values as bytes ([`write_value`]).
 //!
 //! What it is not: text is not split into terms here.
 //!
@@ -18,7 +18,9 @@
 mod bad_value;
 mod document;
 mod value;
+mod value_bytes;
 
 pub use bad_value::{BadDocument, BadValue};
 pub use document::{DOCUMENT_BYTES_MAX, DOCUMENT_VALUES_MAX, DocumentFields};
 pub use value::{STRING_BYTES_MAX, Value, value_of};
+pub use value_bytes::{read_text, read_value, take, write_text, write_value};

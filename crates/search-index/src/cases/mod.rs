@@ -1,0 +1,12 @@
+//! Cases of whole indexes.
+
+mod analysis;
+mod bounds;
+mod changes;
+mod durability;
+mod facets;
+mod harness;
+mod model;
+mod orders;
+mod queries;
+mod writers;
