@@ -374,8 +374,13 @@ fn sort() -> impl Strategy<Value = String> {
     })
 }
 
+/// How many cases there are; more for those who have the time.
+fn cases() -> u32 {
+    std::env::var("OMBAK_MODEL_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(24)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn an_index_finds_what_a_look_at_each_document_finds(
@@ -389,6 +394,12 @@ proptest! {
             let (count, found) = ask(&index, query, sort, &partitions);
             prop_assert_eq!(&found, &look(&index.schema, &there, query, sort, &partitions), "{} by {}", query, sort);
             prop_assert_eq!(count, found.len() as u64);
+            // Scores change the order, and not the set.
+            let (_, mut scored) = ask(&index, query, "score desc", &partitions);
+            scored.sort();
+            let mut sorted = found;
+            sorted.sort();
+            prop_assert_eq!(scored, sorted, "{}", query);
         }
     }
 

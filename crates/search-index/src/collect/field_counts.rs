@@ -156,7 +156,7 @@ impl FieldCounts {
 
 impl SegmentCounts {
     /// Counts the values of a document, each once.
-    pub(super) fn count(&mut self, document: DocId, most: usize) -> Result<(), IndexError> {
+    pub(super) fn count(&mut self, document: DocId) {
         match self {
             Self::None => {}
             Self::Listed { column, counts } => once_each(column.term_ords(document), |number| {
@@ -166,14 +166,20 @@ impl SegmentCounts {
             }),
             Self::Strings { column, counts } => {
                 once_each(column.term_ords(document), |number| *counts.entry(number).or_default() += 1);
-                check_value_count(counts.len(), most)?;
             }
             Self::Numbers { column, counts } => {
                 once_each(column.values_for_doc(document), |number| *counts.entry(number).or_default() += 1);
-                check_value_count(counts.len(), most)?;
             }
         }
-        Ok(())
+    }
+
+    /// How many values are in a map.
+    pub(super) fn value_count(&self) -> usize {
+        match self {
+            Self::None | Self::Listed { .. } => 0,
+            Self::Strings { counts, .. } => counts.len(),
+            Self::Numbers { counts, .. } => counts.len(),
+        }
     }
 }
 
