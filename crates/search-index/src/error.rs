@@ -70,3 +70,14 @@ pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, IndexError>) -> Result<
         Err(IndexError::Damaged(format!("reading failed unexpectedly: {text}")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_library_is_damage() {
+        let result: Result<(), IndexError> = guarded(|| panic!("index {} out of range", 7));
+        assert_eq!(result, Err(IndexError::Damaged("reading failed unexpectedly: index 7 out of range".into())));
+    }
+}

@@ -15,6 +15,7 @@ use crate::writer_pool::{OpenWriter, Owner, WriterPool};
 use ombak_search::merge::PartAnswer;
 use ombak_search::schema::Schema;
 use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -237,6 +238,27 @@ impl Index {
             segments: segments.len() as u64,
             last_commit: (last_commit_us > 0).then(|| Duration::from_micros(last_commit_us)),
         }
+    }
+
+    /// How many documents each partition has, with those that were removed and still take room.
+    ///
+    /// # Errors
+    /// A file is damaged or cannot be read.
+    pub fn partitions(&self) -> Result<BTreeMap<u32, u64>, IndexError> {
+        guarded(|| {
+            let mut counts = BTreeMap::new();
+            for segment in self.reader.searcher().segment_readers() {
+                let inverted = segment.inverted_index(self.layout.partition)?;
+                let mut terms = inverted.terms().stream()?;
+                while let Some((key, info)) = terms.next() {
+                    let partition = key.try_into().map(u64::from_be_bytes).ok();
+                    if let Some(partition) = partition.and_then(|partition| u32::try_from(partition).ok()) {
+                        *counts.entry(partition).or_default() += u64::from(info.doc_freq);
+                    }
+                }
+            }
+            Ok(counts)
+        })
     }
 
     /// Reads all files and compares their checksums. Opening does so for small indexes only.

@@ -31,7 +31,8 @@ pub(super) fn pairs(tokens: Vec<Token>) -> Vec<Token> {
     for token in tokens {
         let is_piece = !token.text.is_empty() && token.text.chars().all(is_cjk_or_hangul);
         let is_next = last_position.is_none_or(|last| token.position == last + 1);
-        if !run.is_empty() && !(is_piece && is_next) {
+        let goes_on = is_piece && is_next;
+        if !run.is_empty() && !goes_on {
             next = push_pairs(&run, next, &mut out);
             run.clear();
         }

@@ -115,7 +115,7 @@ fn a_bucket_is_removed_by_its_type_and_name() {
 #[test]
 fn documents_whose_ids_are_too_long_are_refused_and_counted() {
     let index = TestIndex::new();
-    let long = "k".repeat(40_000);
+    let long = "k".repeat(70_000);
     let changes = vec![index.change(0, 1, "a", &["{}"]), index.change(0, 1, &long, &["{}"])];
     index.get().write(changes, "p").unwrap();
     let mut document = document(&index.schema, 0, &long, "{}");
@@ -136,6 +136,7 @@ fn figures_count_documents_and_bytes() {
     index.get().write(vec![IndexChange::Remove { key: b"a".to_vec() }], "").unwrap();
     let figures = index.get().figures();
     assert_eq!((figures.documents, figures.documents_deleted, figures.segments), (2, 1, 1));
+    assert_eq!(index.get().partitions().unwrap(), [(0, 3)].into());
     assert!(figures.bytes_on_disk > 0 && figures.last_commit.is_some());
     index.get().check().unwrap();
 }

@@ -5,6 +5,7 @@ use crate::{Index, IndexChange, IndexError, WRITERS_BYTES_DEFAULT, WriterPool};
 use ombak_search::schema::default_schema;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -81,7 +82,7 @@ fn a_killed_writer_leaves_its_last_commit_or_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let schema = Arc::new(default_schema().unwrap());
-    for round in 0..6_usize {
+    for round in 0..4_usize {
         let mut writer = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "cases::durability::writes_until_it_is_killed", "--nocapture"])
             .env(WRITER_DIR, &path)
@@ -191,4 +192,55 @@ fn a_crash_while_an_index_is_made_leaves_a_new_one() {
     fs::copy(index.path().join("index.ombak"), image.join("index.ombak")).unwrap();
     let again = open(&image, &index.schema).unwrap();
     assert_eq!((again.place(), all_keys(&again)), (String::new(), vec![]));
+}
+
+/// Changes a byte of a file in its place: who has the file open sees it.
+fn flip(path: &Path, at: u64) {
+    let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 0xff], at).unwrap();
+}
+
+/// Large indexes are not read at their opening, and disks fail later too.
+#[test]
+fn damage_behind_the_opening_is_no_panic() {
+    let mut index = TestIndex::new();
+    let json = |n: usize| {
+        format!(r#"{{"v_s":"string {n}","v_t":"some words w{n} and w{}","v_is":[{n},{}],"v_b":true}}"#, n / 2, n % 7)
+    };
+    let changes = (0..400).map(|n| index.change(0, 1, &format!("k{n}"), &[&json(n)])).collect();
+    index.get().write(changes, "").unwrap();
+    drop(index.index.take());
+    let queries = [
+        [("q", "v_t:some AND v_t:w1*"), ("sort", "v_s desc"), ("facet", "true"), ("facet.field", "v_s")],
+        [
+            ("q", "v_t:\"some words\"~2 OR v_is:[3 TO 50]"),
+            ("sort", "score desc"),
+            ("facet", "true"),
+            ("facet.field", "v_is"),
+        ],
+    ];
+    let segment_files: Vec<PathBuf> = files(&index.path())
+        .into_iter()
+        .filter(|path| !path.to_string_lossy().ends_with(".json") && !path.to_string_lossy().ends_with(".ombak"))
+        .collect();
+    let mut damaged = 0;
+    for file in segment_files {
+        let length = fs::metadata(&file).unwrap().len();
+        for part in 0..12 {
+            let open = open(&index.path(), &index.schema).unwrap();
+            let at = length * part / 12;
+            flip(&file, at);
+            for query in &queries {
+                match ask(&open, query, [0], &|| false) {
+                    Ok(_) | Err(IndexError::Storage(_)) => {}
+                    Err(IndexError::Damaged(_)) => damaged += 1,
+                    Err(other) => panic!("{file:?}: {other}"),
+                }
+            }
+            flip(&file, at);
+        }
+    }
+    assert!(damaged > 5, "only {damaged} of the changes were seen");
 }

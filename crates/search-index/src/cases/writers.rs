@@ -36,7 +36,7 @@ fn ten_indexes_share_four_writers() {
         for thread in 0..5 {
             let (indexes, pool, most_open) = (&indexes, &pool, &most_open);
             scope.spawn(move || {
-                for round in 0..4 {
+                for round in 0..2 {
                     for at in 0..indexes.len() {
                         put(&indexes[(at * 3 + thread) % indexes.len()], &format!("{thread}-{round}"));
                         most_open.fetch_max(pool.open_count(), Ordering::Relaxed);
@@ -47,7 +47,7 @@ fn ten_indexes_share_four_writers() {
     });
     assert!((1..=4).contains(&most_open.load(Ordering::Relaxed)), "{most_open:?}");
     for index in &indexes {
-        assert_eq!(index.figures().documents, 20);
+        assert_eq!(index.figures().documents, 10);
     }
     drop(indexes);
     assert_eq!(pool.open_count(), 0);
@@ -84,11 +84,11 @@ fn many_small_writes_do_not_pile_up_segments() {
     let pool = WriterPool::new(WRITERS_BYTES_DEFAULT);
     let (_dir, indexes) = indexes(1, &pool);
     let mut most = 0;
-    for number in 0..150 {
+    for number in 0..100 {
         put(&indexes[0], &number.to_string());
         most = most.max(indexes[0].figures().segments);
     }
     assert!(most <= crate::merges::SEGMENTS_MAX as u64, "{most} segments");
-    assert_eq!(indexes[0].figures().documents, 150);
+    assert_eq!(indexes[0].figures().documents, 100);
     indexes[0].check().unwrap();
 }

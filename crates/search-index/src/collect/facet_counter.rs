@@ -76,9 +76,12 @@ impl FacetCounter {
         if let Some(found) = &mut segment.found {
             found.insert(document);
         }
+        let mut value_count = 0;
         for field in &mut segment.fields {
-            field.count(document, on.limits.facet_values)?;
+            field.count(document);
+            value_count += field.value_count();
         }
+        check_value_count(value_count, on.limits.facet_values)?;
         for (range, column) in self.ranges.iter_mut().zip(&segment.ranges) {
             let Some(column) = column else { continue };
             let places = column.values_for_doc(document).filter_map(|number| place_of(&range.bounds, number));

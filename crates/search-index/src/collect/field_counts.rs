@@ -15,6 +15,9 @@ use tantivy::{BitSet, DocId};
 /// Strings of a segment that are counted in a list and not in a map.
 const LISTED_MAX: usize = 1 << 18;
 
+/// Strings that are read from a column together.
+const STRINGS_READ: usize = 4_096;
+
 /// How many documents have each value of a field, in all segments so far.
 pub(super) struct FieldCounts {
     name: String,
@@ -111,12 +114,16 @@ impl FieldCounts {
         on: &Execution<'_>,
     ) -> Result<(), IndexError> {
         counts.sort_unstable();
-        let mut text = String::new();
-        for (number, count) in counts {
-            on.step()?;
-            if column.ord_to_str(number, &mut text)? {
-                *self.strings.entry(text.clone()).or_default() += count;
-            }
+        for counts in counts.chunks(STRINGS_READ) {
+            on.check_time()?;
+            let numbers: Vec<u64> = counts.iter().map(|(number, _)| *number).collect();
+            let mut counts = counts.iter();
+            // Strings lie one behind the other, so they are read together.
+            column.dictionary().sorted_ords_to_term_cb(&numbers, |text| {
+                if let Some((_, count)) = counts.next() {
+                    *self.strings.entry(String::from_utf8_lossy(text).into_owned()).or_default() += count;
+                }
+            })?;
             check_value_count(self.value_count(), on.limits.facet_values)?;
         }
         Ok(())
@@ -156,7 +163,7 @@ impl FieldCounts {
 
 impl SegmentCounts {
     /// Counts the values of a document, each once.
-    pub(super) fn count(&mut self, document: DocId, most: usize) -> Result<(), IndexError> {
+    pub(super) fn count(&mut self, document: DocId) {
         match self {
             Self::None => {}
             Self::Listed { column, counts } => once_each(column.term_ords(document), |number| {
@@ -166,14 +173,20 @@ impl SegmentCounts {
             }),
             Self::Strings { column, counts } => {
                 once_each(column.term_ords(document), |number| *counts.entry(number).or_default() += 1);
-                check_value_count(counts.len(), most)?;
             }
             Self::Numbers { column, counts } => {
                 once_each(column.values_for_doc(document), |number| *counts.entry(number).or_default() += 1);
-                check_value_count(counts.len(), most)?;
             }
         }
-        Ok(())
+    }
+
+    /// How many values are in a map.
+    pub(super) fn value_count(&self) -> usize {
+        match self {
+            Self::None | Self::Listed { .. } => 0,
+            Self::Strings { counts, .. } => counts.len(),
+            Self::Numbers { counts, .. } => counts.len(),
+        }
     }
 }
 

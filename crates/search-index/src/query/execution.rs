@@ -42,7 +42,7 @@ impl Execution<'_> {
     pub(crate) fn step(&self) -> Result<(), IndexError> {
         let steps = self.steps.get().wrapping_add(1);
         self.steps.set(steps);
-        if steps % STEPS == 0 { self.check_time() } else { Ok(()) }
+        if steps.is_multiple_of(STEPS) { self.check_time() } else { Ok(()) }
     }
 
     pub(crate) fn check_time(&self) -> Result<(), IndexError> {

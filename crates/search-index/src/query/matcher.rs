@@ -14,8 +14,6 @@ pub(crate) enum Matcher {
     Prefix(String),
     /// Terms between bounds, by the bytes of UTF-8.
     Range(Bound<String>, Bound<String>),
-    /// Terms with a form.
-    Wildcard(Wildcard),
     /// Terms that an expression matches as a whole, and what all of them begin with.
     Regex(Regex, String),
     /// Terms like a word.
@@ -24,24 +22,35 @@ pub(crate) enum Matcher {
 
 impl Matcher {
     pub(crate) fn of_regex(regex: &LuceneRegex) -> Result<Self, IndexError> {
-        let anchored = format!("^(?:{})$", regex.to_regex());
-        let built = RegexBuilder::new(&anchored).size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX).build();
-        let too_large = |_| {
+        let built = whole_term(regex.to_regex()).map_err(|_| {
             let text = format!(
                 "the regular expression /{}/ makes an automaton of more than {REGEX_BYTES_MAX} bytes, which is the most; \
                  write it with fewer repetitions",
                 regex.source()
             );
             IndexError::TooCostly(text)
+        });
+        Ok(Self::Regex(built?, literal_beginning(regex.source())))
+    }
+
+    /// Terms with a form.
+    pub(crate) fn of_wildcard(pattern: &Wildcard) -> Result<Self, IndexError> {
+        let built = whole_term(&pattern.to_regex()).map_err(|_| {
+            let text =
+                format!("the pattern makes an automaton of more than {REGEX_BYTES_MAX} bytes, which is the most");
+            IndexError::TooCostly(text)
+        });
+        let beginning = match pattern.pieces().first() {
+            Some(WildcardPiece::Text(text)) => text.clone(),
+            _ => String::new(),
         };
-        Ok(Self::Regex(built.map_err(too_large)?, literal_beginning(regex.source())))
+        Ok(Self::Regex(built?, beginning))
     }
 
     /// Whether a term is meant that lies between [`Matcher::bounds`].
     pub(crate) fn is_match(&self, term: &str) -> bool {
         match self {
             Self::Prefix(_) | Self::Range(..) => true,
-            Self::Wildcard(pattern) => pattern.matches(term),
             Self::Regex(regex, _) => regex.is_match(term),
             Self::Fuzzy(fuzzy) => fuzzy.is_match(term),
         }
@@ -70,14 +79,16 @@ impl Matcher {
                 return (from, to);
             }
             Self::Prefix(beginning) | Self::Regex(_, beginning) => beginning.as_str(),
-            Self::Wildcard(pattern) => match pattern.pieces().first() {
-                Some(WildcardPiece::Text(text)) => text.as_str(),
-                _ => "",
-            },
             Self::Fuzzy(_) => "",
         };
         (Bound::Included(whole(beginning)), behind(whole(beginning)))
     }
+}
+
+/// The automaton of an expression for a whole term.
+fn whole_term(expression: &str) -> Result<Regex, regex::Error> {
+    let anchored = format!("^(?:{expression})$");
+    RegexBuilder::new(&anchored).size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX).build()
 }
 
 /// The bound behind everything that begins with a text.

@@ -64,7 +64,7 @@ impl Resolver<'_> {
             Query::Phrase { field, text, slop } => self.words(field, text, Some(*slop))?,
             Query::Prefix { field, text } => Some(self.pattern(field, |pieces| Ok(Matcher::Prefix(pieces.of(text))))?),
             Query::Wildcard { field, pattern } => {
-                Some(self.pattern(field, |pieces| Ok(Matcher::Wildcard(pieces.of_wildcard(pattern))))?)
+                Some(self.pattern(field, |pieces| Matcher::of_wildcard(&pieces.of_wildcard(pattern)))?)
             }
             Query::Fuzzy { field, text, edits } => {
                 Some(self.pattern(field, |pieces| Ok(Matcher::Fuzzy(Fuzzy::new(&pieces.of(text), *edits))))?)
