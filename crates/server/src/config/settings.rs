@@ -9,6 +9,7 @@ use super::peers::{PeerListen, peer_certificates, peer_listener, peer_request_li
 use super::problem::Problem;
 use super::reader::{Reader, mismatch};
 use super::request_memory::request_memory_bytes;
+use super::search::SearchSettings;
 use super::vain;
 use super::value::Value;
 use ombak_api::security::AddressRange;
@@ -130,6 +131,8 @@ pub struct Settings {
     pub limits: ObjectLimits,
     pub delete_mode: DeleteMode,
     pub queries: QueryConfig,
+    /// Full-text search.
+    pub search: SearchSettings,
     /// The queues of keys that folds erase, reap and repair.
     pub key_queues: KeyQueuesConfig,
     /// From how long on a request is logged as slow.
@@ -224,6 +227,7 @@ impl Settings {
                 logs: from.flag("log_index_fsm")?,
                 has_empty_folds: trees(from) == Some("passive"),
             },
+            search: SearchSettings::of_node(from)?,
             key_queues: KeyQueuesConfig {
                 erase_keys_max: from.count("eraser_overflow_limit")?,
                 reap_keys_max: from.count("reaper_overflow_limit")?,

@@ -187,7 +187,6 @@ mod tests {
             "riak.conf:6: ttaaefs_scope and ttaaefs_peerip have no effect: this version does not have replication \
              between clusters yet",
             "riak.conf:12: buckets.default.postcommit has no effect: Ombak cannot run functions in Erlang",
-            "riak.conf:2: search has no effect: this version does not have full-text search yet",
             "riak.conf:3: search.solr.port has no effect: Ombak's search does not use Solr",
             "riak.conf:5: leveldb.threads has no effect: ",
             "riak.conf:1: erlang.async_threads and erlang.max_ports have no effect: there is no Erlang virtual machine \

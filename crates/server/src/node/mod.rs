@@ -28,6 +28,7 @@ mod opened;
 mod partition_admin;
 pub mod record;
 mod refusal;
+mod search;
 mod secret;
 mod security;
 mod settlement_text;
@@ -63,6 +64,7 @@ use ombak_key_queues::KeyQueues;
 use ombak_kv::hooks::Hooks;
 use ombak_kv::{Kv, KvConfig, check_start};
 use ombak_runtime::ServingThreads;
+use ombak_searching::Search;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_tls::Certificates;
 use opened::Opened;
@@ -117,11 +119,13 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let functions =
         NodeFunctions::open(&settings.functions, runtime_of_node.clone()).map_err(Refusal::needs_operator)?;
     let security = security::of_node(for_clients.as_ref(), audit.clone())?;
+    let search = search::of_node(&settings.search, runtime_of_node.clone());
     let opening = Opening {
         settings: settings.clone(),
         own_addresses,
         functions: functions.clone(),
         security: Arc::clone(&security),
+        search: search.clone(),
         certificates: certificates.clone(),
         accepts_loss,
         runtime: runtime_of_node,
@@ -223,6 +227,7 @@ struct Opening {
     own_addresses: Option<OwnAddresses>,
     functions: NodeFunctions,
     security: Arc<NodeSecurity>,
+    search: Option<Arc<Search>>,
     certificates: Option<Arc<Certificates>>,
     accepts_loss: bool,
     runtime: Arc<ServingThreads>,
@@ -373,9 +378,10 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
 /// the lock of the data directory.
 fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, Refusal> {
     let config = engine_config(&opening.settings, opening.accepts_loss)?;
-    let (commit, namespaces) =
-        (Some(opening.functions.hooks()), namespaces::of_node(&opening.functions, &opening.security));
-    let hooks = Hooks { commit, namespaces, ..config.hooks };
+    let search = opening.search.as_ref();
+    let namespaces = namespaces::of_node(&opening.functions, &opening.security, search);
+    let hooks = Hooks { commit: Some(opening.functions.hooks()), namespaces, ..config.hooks };
+    let hooks = search::hooks_with(search, hooks);
     let mut config = KvConfig { runtime: opening.runtime.clone(), hooks, ..config };
     if let Some(reserve) = disk_reserve::of_node(&opening.settings) {
         config.fs = disk_reserve::file_system(&reserve);
@@ -384,6 +390,9 @@ fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, Refusal> {
     let jobs = JobsConfig { functions: Some(opening.functions.of_jobs()), ..JobsConfig::default() };
     let among_peers = opening.own_addresses.map(|own| (own, opening.certificates.clone()));
     let opened = Opened::open(&opening.settings, among_peers, config, jobs, opening.names.clone(), tasks)?;
+    if let Some(search) = search {
+        search.attach(opened.kv());
+    }
     opening.functions.show_figures(opened.kv());
     if let Some(member) = opened.member() {
         catching_up::before_serving(member, &opening.security, tasks);

@@ -8,7 +8,7 @@ const INT_MAX: i64 = i64::MAX;
 const TYPES: &str = "data types";
 const QUERIES: &str = "the query API of Riak 3.4";
 const ONE_DIRECTORY: &str = "all of these queues are in key_queues in platform_data_dir";
-const SEARCH: &str = "full-text search";
+const NO_QUEUE: &str = "an index follows the stores every 200 ms, without a queue that could drop something";
 const NO_JAVA: &str = "Ombak's search does not use Solr";
 const CONTROL: &str = "Riak dropped Riak Control in 3.0";
 const JAVASCRIPT: &str = "MapReduce with JavaScript";
@@ -102,41 +102,60 @@ pub(super) const KEYS: &[KeySpec] = &[
         "10000000",
         "Number of keys that may wait to be repaired. A fold that finds more is refused.",
     ),
-    KeySpec::not_yet("search", Kind::Flag, "off", "Whether full-text search is enabled.", SEARCH),
-    KeySpec::not_yet(
+    KeySpec::works(
+        "search",
+        Kind::Flag,
+        "off",
+        "Whether the node has full-text search. Set it alike on all nodes: what a node without search stores is \
+         indexed when its search is switched on.",
+    ),
+    KeySpec::works(
+        "search.root_dir",
+        Kind::Path,
+        "$(platform_data_dir)/search",
+        "The directory of the search indexes. They are built anew from the stores if they are lost.",
+    ),
+    KeySpec::own(
+        "search.memory",
+        Kind::ByteSize,
+        "64MB",
+        "The memory in which documents wait to be written, for all search indexes together. Each index that is \
+         written needs 15 MB of it, and others wait meanwhile.",
+    ),
+    KeySpec::no_meaning(
         "search.queue.batch.minimum",
         Kind::Int(1, INT_MAX),
         "10",
         "Number of waiting objects from which the index is updated.",
-        SEARCH,
+        NO_QUEUE,
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "search.queue.batch.maximum",
         Kind::Int(1, INT_MAX),
         "500",
         "Largest number of objects in one update of the index.",
-        SEARCH,
+        NO_QUEUE,
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "search.queue.batch.flush_interval",
         Kind::Duration,
         "500ms",
         "Longest time between two updates of the index.",
-        SEARCH,
+        NO_QUEUE,
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "search.queue.high_watermark",
         Kind::Int(1, INT_MAX),
         "1000",
         "Number of objects that may wait to be indexed.",
-        SEARCH,
+        NO_QUEUE,
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "search.queue.high_watermark.purge_strategy",
         Kind::Text,
         "purge_one",
         "Which objects are dropped when the queue is full.",
-        SEARCH,
+        NO_QUEUE,
     ),
     KeySpec::no_meaning(
         "search.solr.start_timeout",

@@ -1,0 +1,236 @@
+//! The builds of indexes on this node.
+
+use super::association::Association;
+use super::index_follower::IndexFollower;
+use crate::catalog::{Catalog, IndexRecord};
+use crate::config::SearchConfig;
+use ombak_kv::BucketRegistry;
+use ombak_kv::buckets::Snapshot;
+use ombak_kv::hooks::{ChangeConsumer, ConsumerSource};
+use ombak_search::schema::Schema;
+use ombak_search_index::{Index, IndexError, WriterPool};
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracing::{info, warn};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The folder of the files of an index in the directory of a build.
+const DOCUMENTS: &str = "documents";
+/// The file with the record of a build.
+const RECORD: &str = "index.json";
+
+/// Which build of which index: the incarnation of the index and the number of the build.
+type BuildId = (u64, u64);
+
+/// The builds of indexes on this node; see the module of the folder.
+pub(crate) struct Builds {
+    config: SearchConfig,
+    catalog: Arc<Catalog>,
+    writers: Arc<WriterPool>,
+    /// The builds of each index, oldest first. The last one is what the catalog wants.
+    open: RwLock<BTreeMap<String, Vec<Arc<IndexFollower>>>>,
+    seen: Mutex<Seen>,
+}
+
+/// What was looked at last.
+#[derive(Default)]
+struct Seen {
+    /// The state of the registry.
+    buckets: Option<Arc<Snapshot>>,
+    associations: BTreeMap<Arc<str>, Association>,
+    /// Whether the directory was looked through.
+    has_looked: bool,
+    /// Builds that could not be opened, so that it is said once.
+    failed: BTreeSet<BuildId>,
+}
+
+impl Builds {
+    pub(crate) fn new(config: SearchConfig, catalog: Arc<Catalog>) -> Self {
+        let writers = WriterPool::new(config.writer_memory_bytes);
+        Self { config, catalog, writers, open: RwLock::default(), seen: Mutex::default() }
+    }
+
+    /// The build of an index that answers: the last one, unless it does not have everything yet and
+    /// another one before it does.
+    pub(crate) fn answering(&self, name: &str) -> Option<Arc<IndexFollower>> {
+        self.open.read().get(name)?.first().cloned()
+    }
+
+    /// All builds of an index that are open, oldest first.
+    pub(crate) fn of_index(&self, name: &str) -> Vec<Arc<IndexFollower>> {
+        self.open.read().get(name).cloned().unwrap_or_default()
+    }
+
+    /// Opens what the catalog wants, and closes what it does not want any more.
+    fn follow_catalog(&self, seen: &mut Seen) {
+        let wanted = self.catalog.indexes();
+        let mut open = self.open.read().clone();
+        if !seen.has_looked {
+            seen.has_looked = true;
+            self.look_through(&wanted, &mut open);
+        }
+        let mut gone = Vec::new();
+        open.retain(|name, builds| {
+            let incarnation = wanted.get(name).map(|record| record.incarnation);
+            let is_kept =
+                |build: &Arc<IndexFollower>| Some(build.record.incarnation) == incarnation && !build.is_damaged();
+            let (kept, other) = builds.drain(..).partition(is_kept);
+            gone.extend(other);
+            *builds = kept;
+            !builds.is_empty()
+        });
+        // Before builds are opened anew that were damaged.
+        gone.iter().for_each(|build| self.remove(build));
+        for (name, record) in &wanted {
+            let builds = open.entry(name.clone()).or_default();
+            let is_open = builds.iter().any(|build| build.record.build == record.build);
+            if !is_open && let Some(build) = self.open(name, record, seen) {
+                builds.push(build);
+            }
+        }
+        open.retain(|_, builds| !builds.is_empty());
+        *self.open.write() = open;
+    }
+
+    /// Builds before the last one go when it has everything that they have.
+    fn drop_outdated(&self, partitions: &BTreeSet<u32>) {
+        let mut gone = Vec::new();
+        for builds in self.open.write().values_mut() {
+            let is_complete = |build: &Arc<IndexFollower>| build.has_everything_of(partitions.iter().copied());
+            if builds.len() > 1 && builds.last().is_some_and(is_complete) {
+                let last = builds.len() - 1;
+                gone.extend(builds.drain(..last));
+            }
+        }
+        for build in gone {
+            info!(index = build.name, build = build.record.build, "a build of a search index was replaced");
+            self.remove(&build);
+        }
+    }
+
+    fn directory(&self, record: &IndexRecord) -> PathBuf {
+        self.config.dir.join(format!("{:016x}-{}", record.incarnation, record.build))
+    }
+
+    /// Opens a build, or begins it. Files that cannot be used are removed: the stores have
+    /// everything that is in an index.
+    fn open(&self, name: &str, record: &Arc<IndexRecord>, seen: &mut Seen) -> Option<Arc<IndexFollower>> {
+        let schema = match Schema::read(&record.xml) {
+            Ok(schema) => Arc::new(schema),
+            Err(error) => {
+                self.failed(name, record, seen, &error);
+                return None;
+            }
+        };
+        let directory = self.directory(record);
+        let opened = self.open_files(&directory, record, &schema).or_else(|error| {
+            warn!(index = name, %error, "the files of a search index are removed, and the index is built anew");
+            fs::remove_dir_all(&directory).map_err(|why| why.to_string())?;
+            self.open_files(&directory, record, &schema).map_err(|why| why.to_string())
+        });
+        match opened {
+            Ok(index) => {
+                seen.failed.remove(&(record.incarnation, record.build));
+                Some(Arc::new(IndexFollower::new(name.to_owned(), record.clone(), schema, index)))
+            }
+            Err(error) => {
+                self.failed(name, record, seen, &error);
+                None
+            }
+        }
+    }
+
+    fn failed(&self, name: &str, record: &IndexRecord, seen: &mut Seen, error: &dyn std::fmt::Display) {
+        if seen.failed.insert((record.incarnation, record.build)) {
+            warn!(index = name, %error, "a search index cannot be opened; this is tried again");
+        }
+    }
+
+    fn open_files(&self, directory: &Path, record: &IndexRecord, schema: &Arc<Schema>) -> Result<Index, IndexError> {
+        let documents = directory.join(DOCUMENTS);
+        fs::create_dir_all(&documents)?;
+        let value = record.to_value().map_err(|why| IndexError::Storage(why.to_string()))?;
+        fs::write(directory.join(RECORD), value)?;
+        Index::open(&documents, schema.clone(), xxh3_64(&record.xml), self.writers.clone())
+    }
+
+    /// Opens earlier builds that still answer, and removes what belongs to no index.
+    fn look_through(
+        &self,
+        wanted: &BTreeMap<String, Arc<IndexRecord>>,
+        open: &mut BTreeMap<String, Vec<Arc<IndexFollower>>>,
+    ) {
+        let entries = match fs::read_dir(&self.config.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => {
+                warn!(%error, "the directory of search indexes cannot be read");
+                return;
+            }
+        };
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let id = path.file_name().and_then(|name| build_id(name.to_str()?));
+            let Some((incarnation, build)) = id else { continue };
+            let of_index = wanted.iter().find(|(_, record)| record.incarnation == incarnation);
+            match of_index {
+                Some((_, record)) if record.build == build => {}
+                Some((name, record)) if build < record.build => match self.open_earlier(name, &path) {
+                    Some(earlier) => open.entry(name.clone()).or_default().push(earlier),
+                    None => remove_directory(&path),
+                },
+                _ => remove_directory(&path),
+            }
+        }
+        open.values_mut().for_each(|builds| builds.sort_by_key(|build| build.record.build));
+    }
+
+    /// Opens a build before the last one, which answers until the last one has everything.
+    fn open_earlier(&self, name: &str, directory: &Path) -> Option<Arc<IndexFollower>> {
+        let value = fs::read_to_string(directory.join(RECORD)).ok()?;
+        let record = Arc::new(IndexRecord::read(&value).ok()?);
+        let schema = Arc::new(Schema::read(&record.xml).ok()?);
+        let index = self.open_files(directory, &record, &schema).ok()?;
+        Some(Arc::new(IndexFollower::new(name.to_owned(), record, schema, index)))
+    }
+
+    fn remove(&self, build: &IndexFollower) {
+        remove_directory(&self.directory(&build.record));
+    }
+}
+
+fn remove_directory(path: &Path) {
+    if let Err(error) = fs::remove_dir_all(path) {
+        warn!(path = %path.display(), %error, "the files of a search index cannot be removed");
+    }
+}
+
+/// The build that a directory has by its name.
+fn build_id(name: &str) -> Option<BuildId> {
+    let (incarnation, build) = name.split_once('-')?;
+    if incarnation.len() != 16 {
+        return None;
+    }
+    Some((u64::from_str_radix(incarnation, 16).ok()?, build.parse().ok()?))
+}
+
+impl ConsumerSource for Builds {
+    fn consumers(&self, buckets: &BucketRegistry, partitions: &BTreeSet<u32>) -> Vec<Arc<dyn ChangeConsumer>> {
+        let mut seen = self.seen.lock();
+        self.follow_catalog(&mut seen);
+        self.drop_outdated(partitions);
+        let now = buckets.snapshot();
+        if !seen.buckets.as_ref().is_some_and(|before| Arc::ptr_eq(before, &now)) {
+            let users = now.index_users();
+            seen.associations = users.iter().map(|(name, users)| (name.clone(), Association::of(users))).collect();
+            seen.buckets = Some(Arc::clone(&now));
+        }
+        let open = self.open.read();
+        for build in open.values().flatten() {
+            build.set_association(seen.associations.get(&*build.name).cloned().unwrap_or_default());
+        }
+        open.values().flatten().map(|build| build.clone() as Arc<dyn ChangeConsumer>).collect()
+    }
+}

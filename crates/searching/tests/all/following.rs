@@ -1,0 +1,120 @@
+//! An index follows its stores.
+
+use crate::node::{Node, bucket, text};
+use ombak_search::document_id::DocumentId;
+use ombak_types::{Bucket, VectorClock};
+use std::fs;
+
+#[test]
+fn what_is_stored_changed_and_deleted_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("famous", None, None).unwrap();
+    node.put_in(&Bucket::untyped("other"), "o", r#"{"name_s":"Lion-o"}"#, VectorClock::new());
+    node.associate(&bucket(), "famous");
+    node.put("lion", r#"{"name_s":"Lion-o","age_i":30}"#);
+    node.put("cheetah", r#"{"name_s":"Cheetara","age_i":28}"#);
+    node.wait_for("famous", "*:*", &["cheetah", "lion"]);
+    node.wait_for("famous", "name_s:Lion*", &["lion"]);
+    node.wait_for("famous", "age_i:[25 TO 29]", &["cheetah"]);
+    node.put("cheetah", r#"{"name_s":"Cheetara","age_i":31}"#);
+    node.wait_for("famous", "age_i:[25 TO 29]", &[]);
+    node.wait_for("famous", "age_i:31", &["cheetah"]);
+    node.put("bad", "{no json");
+    node.wait_for("famous", "_yz_err:1", &["bad"]);
+    node.delete("lion");
+    node.wait_for("famous", "*:*", &["bad", "cheetah"]);
+    node.close();
+}
+
+#[test]
+fn an_index_goes_on_where_it_was_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("famous", None, None).unwrap();
+    node.associate(&bucket(), "famous");
+    for n in 0..20 {
+        node.put(&format!("k{n:02}"), &format!(r#"{{"n_i":{n}}}"#));
+    }
+    node.wait_for("famous", "n_i:[18 TO *]", &["k18", "k19"]);
+    node.close();
+    let node = Node::open(dir.path());
+    assert_eq!(node.search.index_status("famous").map(|status| status.info.schema), Some("_yz_default".into()));
+    node.put("k18", r#"{"n_i":0}"#);
+    node.delete("k17");
+    node.wait_for("famous", "n_i:[16 TO *]", &["k16", "k19"]);
+    node.wait_for_documents("famous", 19);
+    node.close();
+}
+
+#[test]
+fn each_sibling_has_a_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("famous", None, None).unwrap();
+    node.associate(&bucket(), "famous");
+    node.put_in(&bucket(), "k", r#"{"name_s":"one"}"#, VectorClock::new());
+    node.put_in(&bucket(), "k", r#"{"name_s":"two"}"#, VectorClock::new());
+    node.wait_for("famous", "_yz_vtag:*", &["k", "k"]);
+    let answer = node.query("famous", &[("q", "name_s:two")]).unwrap();
+    let id = DocumentId::read(&text(&answer.documents[0], "_yz_id")).unwrap();
+    assert!(id.vtag.is_some_and(|vtag| !vtag.is_empty()), "the id of a sibling has its vtag");
+    node.put("k", r#"{"name_s":"three"}"#);
+    node.wait_for("famous", "*:*", &["k"]);
+    node.wait_for("famous", "name_s:three", &["k"]);
+    node.wait_for("famous", "_yz_vtag:*", &[]);
+    node.close();
+}
+
+#[test]
+fn buckets_with_data_come_into_an_index_and_leave_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("a", None, None).unwrap();
+    node.search.create_index("b", None, None).unwrap();
+    let second = Bucket::untyped("second");
+    node.put("one", r#"{"n_i":1}"#);
+    node.put_in(&second, "two", r#"{"n_i":2}"#, VectorClock::new());
+    node.associate(&bucket(), "a");
+    node.wait_for("a", "*:*", &["one"]);
+    node.associate(&second, "a");
+    node.wait_for("a", "*:*", &["one", "two"]);
+    node.associate(&bucket(), "b");
+    node.wait_for("b", "*:*", &["one"]);
+    node.wait_for("a", "*:*", &["two"]);
+    node.wait_for_documents("a", 1);
+    node.associate(&second, "_dont_index_");
+    node.wait_for("a", "*:*", &[]);
+    node.wait_for_documents("a", 0);
+    node.close();
+}
+
+#[test]
+fn an_index_whose_files_are_damaged_or_lost_is_built_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("famous", None, None).unwrap();
+    node.associate(&bucket(), "famous");
+    for n in 0..10 {
+        node.put(&format!("k{n}"), r#"{"n_i":1}"#);
+    }
+    node.wait_for_documents("famous", 10);
+    node.close();
+    let build = fs::read_dir(dir.path().join("search")).unwrap().next().unwrap().unwrap().path();
+    let documents = build.join("documents");
+    for entry in fs::read_dir(&documents).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "store" || extension == "idx") {
+            fs::write(&path, b"damaged").unwrap();
+        }
+    }
+    let node = Node::open(dir.path());
+    node.wait_for_documents("famous", 10);
+    node.wait_for("famous", "n_i:1 AND _yz_rk:k3", &["k3"]);
+    node.close();
+    fs::remove_dir_all(dir.path().join("search")).unwrap();
+    let node = Node::open(dir.path());
+    node.wait_for("famous", "n_i:1 AND _yz_rk:k3", &["k3"]);
+    node.wait_for_documents("famous", 10);
+    node.close();
+}
