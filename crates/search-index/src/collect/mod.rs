@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants:
-//! * The order is that of `ombak_search::merge::SortOrder`. Inside a segment strings are compared by
-//!   their numbers in the column, which have the order of the strings.
+//! * The order is that of `ombak_search::merge::SortOrder`. Inside a segment strings are compared
+//!   by their numbers in the column, which have the order of the strings.
 //! * Memory is bounded: by the window of the search for documents, by
 //!   [`FACET_VALUES_MAX`](ombak_search::merge::FACET_VALUES_MAX) for values, and for fields by
 //!   [`TOLD_BYTES_MAX`](crate::limits::TOLD_BYTES_MAX).

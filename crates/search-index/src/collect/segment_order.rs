@@ -73,24 +73,38 @@ impl SegmentOrder {
         self.ids.as_ref().and_then(|ids| ids.ords().first(document)).unwrap_or(u64::MAX)
     }
 
-    /// The unique key with a number.
-    pub(crate) fn id(&self, number: u64) -> Result<String, IndexError> {
-        self.ids.as_ref().map_or(Ok(String::new()), |ids| text_of(ids, number))
+    /// The unique keys with numbers.
+    pub(crate) fn ids(&self, numbers: &[u64]) -> Result<Vec<String>, IndexError> {
+        let Some(ids) = &self.ids else { return Ok(vec![String::new(); numbers.len()]) };
+        texts_of(ids, numbers)
     }
 
-    /// The values of a document for the keys.
-    pub(crate) fn values(&self, document: DocId, score: f32) -> Result<Vec<Option<Value>>, IndexError> {
-        self.keys.iter().map(|key| key.value(document, score)).collect()
+    /// The values of documents for the keys.
+    pub(crate) fn values(&self, documents: &[(DocId, f32)]) -> Result<Vec<Vec<Option<Value>>>, IndexError> {
+        let mut values = vec![Vec::with_capacity(self.keys.len()); documents.len()];
+        for key in &self.keys {
+            for (values, value) in values.iter_mut().zip(key.values(documents)?) {
+                values.push(value);
+            }
+        }
+        Ok(values)
     }
 }
 
-fn text_of(column: &StrColumn, number: u64) -> Result<String, IndexError> {
-    let mut text = String::new();
-    if column.ord_to_str(number, &mut text)? {
-        Ok(text)
-    } else {
-        Err(IndexError::Damaged(String::from("a column has no text for a number")))
-    }
+/// The texts of numbers of a column, in their order. Texts lie in compressed blocks, so neighbours
+/// are read together.
+fn texts_of(column: &StrColumn, numbers: &[u64]) -> Result<Vec<String>, IndexError> {
+    let mut places: Vec<(u64, usize)> = numbers.iter().copied().zip(0..).collect();
+    places.sort_unstable();
+    let sorted: Vec<u64> = places.iter().map(|(number, _)| *number).collect();
+    let mut texts = vec![String::new(); numbers.len()];
+    let mut places = places.into_iter();
+    let are_all_there = column.dictionary().sorted_ords_to_term_cb(&sorted, |text| {
+        if let Some(place) = places.next().and_then(|(_, place)| texts.get_mut(place)) {
+            *place = String::from_utf8_lossy(text).into_owned();
+        }
+    })?;
+    if are_all_there { Ok(texts) } else { Err(IndexError::Damaged(String::from("a column has no text for a number"))) }
 }
 
 impl SegmentKey {
@@ -140,15 +154,22 @@ impl SegmentKey {
         Ok(self.directed(ascending))
     }
 
-    fn value(&self, document: DocId, score: f32) -> Result<Option<Value>, IndexError> {
+    /// The values of documents.
+    fn values(&self, documents: &[(DocId, f32)]) -> Result<Vec<Option<Value>>, IndexError> {
         Ok(match &self.column {
-            KeyColumn::Score => Some(Value::Float(score)),
-            KeyColumn::None => None,
+            KeyColumn::Score => documents.iter().map(|(_, score)| Some(Value::Float(*score))).collect(),
+            KeyColumn::None => vec![None; documents.len()],
             KeyColumn::Strings(column) => {
-                let text = column.ords().first(document).map(|number| text_of(column, number));
-                text.transpose()?.map(Value::String)
+                let numbers: Vec<Option<u64>> =
+                    documents.iter().map(|(document, _)| column.ords().first(*document)).collect();
+                let there: Vec<u64> = numbers.iter().flatten().copied().collect();
+                let mut texts = texts_of(column, &there)?.into_iter();
+                numbers.iter().map(|number| number.and_then(|_| texts.next()).map(Value::String)).collect()
             }
-            KeyColumn::Numbers(column) => column.first(document).and_then(|number| number_value(self.kind, number)),
+            KeyColumn::Numbers(column) => {
+                let value = |(document, _): &(DocId, f32)| number_value(self.kind, column.first(*document)?);
+                documents.iter().map(value).collect()
+            }
         })
     }
 }

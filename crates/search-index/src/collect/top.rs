@@ -82,15 +82,15 @@ impl Top {
         on: &Execution<'_>,
     ) -> Result<(), IndexError> {
         let window = segment.window;
-        for entry in segment.heap.into_sorted_vec() {
-            on.step()?;
-            let score = f32::from_bits(entry.score_bits);
-            let hit = Hit {
-                id: segment_order.id(entry.id)?,
-                sort_values: segment_order.values(entry.document, score)?,
-                ..Hit::default()
-            };
-            self.candidates.push(Candidate { hit, address: DocAddress::new(segment_number, entry.document), score });
+        let entries = segment.heap.into_sorted_vec();
+        on.check_time()?;
+        let ids: Vec<u64> = entries.iter().map(|entry| entry.id).collect();
+        let documents: Vec<(DocId, f32)> =
+            entries.iter().map(|entry| (entry.document, f32::from_bits(entry.score_bits))).collect();
+        let (ids, values) = (segment_order.ids(&ids)?, segment_order.values(&documents)?);
+        for (((document, score), id), sort_values) in documents.into_iter().zip(ids).zip(values) {
+            let hit = Hit { id, sort_values, ..Hit::default() };
+            self.candidates.push(Candidate { hit, address: DocAddress::new(segment_number, document), score });
         }
         self.candidates.sort_by(|a, b| order.compare(&a.hit, &b.hit));
         self.candidates.truncate(window);

@@ -28,8 +28,9 @@ impl Fuzzy {
     fn distance(&self, term: &[char]) -> usize {
         let mut before = vec![0; term.len() + 1];
         let mut row: Vec<usize> = (0..=term.len()).collect();
+        let mut next = before.clone();
         for (i, a) in self.word.iter().enumerate() {
-            let mut next = vec![i + 1; term.len() + 1];
+            next[0] = i + 1;
             for (j, b) in term.iter().enumerate() {
                 let mut least = (row[j] + usize::from(a != b)).min(row[j + 1] + 1).min(next[j] + 1);
                 if i > 0 && j > 0 && *a == term[j - 1] && self.word[i - 1] == *b {
@@ -40,7 +41,8 @@ impl Fuzzy {
             if next.iter().all(|edits| *edits > self.edits) {
                 return self.edits + 1;
             }
-            before = std::mem::replace(&mut row, next);
+            std::mem::swap(&mut before, &mut row);
+            std::mem::swap(&mut row, &mut next);
         }
         row[term.len()]
     }
