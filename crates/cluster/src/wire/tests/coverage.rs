@@ -84,6 +84,7 @@ fn question() -> impl Strategy<Value = CoverageQuestion> {
         some_bytes().prop_map(CoverageQuestion::buckets),
         query().prop_map(CoverageQuestion::index_query),
         fold(),
+        (some_bytes(), some_bytes()).prop_map(|(name, content)| CoverageQuestion::feature(name, content)),
     ]
 }
 

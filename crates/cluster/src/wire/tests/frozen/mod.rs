@@ -3,6 +3,7 @@
 
 mod copies;
 mod errors;
+mod features;
 mod folds;
 mod jobs;
 mod listings;
@@ -71,6 +72,7 @@ fn messages_that_version_2_has_added_have_its_bytes() {
     requests::check_version_2(&mut frozen);
     copies::check_version_2(&mut frozen);
     errors::check_version_2(&mut frozen);
+    features::check_version_2(&mut frozen);
     folds::check_version_2(&mut frozen);
     jobs::check_version_2(&mut frozen);
     frozen.end();
