@@ -65,7 +65,7 @@ pub use coordination::expiry;
 #[cfg(feature = "deliberate-faults")]
 pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
 pub use digest::is_tombstone;
-pub use engine::{Kv, LocalReplica, NoPart, PauseNumber, WeakKv};
+pub use engine::{CountJobs, Kv, LocalReplica, NoPart, PauseNumber, WeakKv};
 pub use interface::{ImportOutcome, Importer, Share};
 pub use kept_trees::remove_saved_trees;
 pub use listing::Listing;

@@ -32,6 +32,7 @@ fn refusal(error: QueueError) -> AdminError {
         | QueueError::Full { .. }
         | QueueError::FoldsAreOff
         | QueueError::TooManyJobs { .. }
+        | QueueError::Leaves
         | QueueError::NoSuchJob(_)
         | QueueError::PartOfDrop(..) => AdminError::Refused(error.to_string()),
     }
@@ -147,6 +148,7 @@ fn job_json(job: &JobStatus) -> Value {
         "changed": job.changed,
         "state": state,
         "why": why.or_else(|| job.waits_for.clone()),
+        "damage": job.damage,
         "part_of": job.part_of,
         "ended_secs": job.ended.as_ref().map(|(_, secs)| secs),
     });

@@ -12,6 +12,7 @@ mod folds;
 mod hot;
 mod import;
 mod kv;
+mod leaving;
 mod local_replica;
 mod node_view;
 mod partitions;

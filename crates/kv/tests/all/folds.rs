@@ -3,8 +3,9 @@
 
 use crate::coverage::{Cluster, Fault};
 use bytes::Bytes;
-use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, Found, SegmentFilter};
+use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, Found, FoundKey, KeyConsumer, SegmentFilter};
 use ombak_kv::{KeepTrees, Kv, KvConfig, MemoryReservation, PutOptions, PutRequest};
+use ombak_ring::KeyHash;
 use ombak_storage::fs::RealFs;
 use ombak_storage::{BitcaskFactory, JournalConfig};
 use ombak_tictac::{ClockHash, Segment, Tree, TreeSize};
@@ -166,6 +167,49 @@ async fn nothing_counts_twice_when_another_replica_begins_again() {
         assert_eq!(gather(node, range(), TREE).await.unwrap().tree, model.tree(&bucket), "{fault:?}");
         let clocks = gather(node, range(), FoldWants::Clocks).await.unwrap();
         assert_eq!(names(&clocks), model.keys(&bucket, |_, _| true), "{fault:?}");
+    }
+}
+
+/// Counts how often each key comes.
+#[derive(Default)]
+struct Taken {
+    keys: BTreeMap<Bytes, usize>,
+    largest: usize,
+}
+
+impl KeyConsumer for Taken {
+    fn take(&mut self, keys: Vec<FoundKey>) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>> {
+        self.largest = self.largest.max(keys.len());
+        keys.into_iter().for_each(|found| *self.keys.entry(found.key).or_default() += 1);
+        Box::pin(ready(Ok(())))
+    }
+}
+
+/// All keys are in one home partition, and nodes fail after a consumer has got many of them.
+#[tokio::test]
+async fn a_consumer_gets_each_key_of_a_large_home_partition_once_whichever_nodes_fail() {
+    const KEYS: usize = 9_000;
+    for fault in [None, Some(Fault::Breaks(45)), Some(Fault::Breaks(70)), Some(Fault::Ends(50))] {
+        let cluster = Cluster::of(4);
+        let (ring, bucket) = (cluster.nodes[0].ring(), Bucket::untyped("b"));
+        let first = cluster.nodes[0].identity().node_id;
+        let home_of = |key: &str| ring.home_of(&KeyHash::of_key(&bucket, key.as_bytes()));
+        // The first node asks, and holds nothing of it.
+        let home = (0..).find(|home| !ring.replica_set(*home, 3).contains(&first)).unwrap();
+        let keys: Vec<String> =
+            (0..).map(|number| format!("k{number}")).filter(|key| home_of(key) == home).take(KEYS).collect();
+        let mut head = Vec::new();
+        encode_head(&object(1), &mut head);
+        keys.iter().for_each(|key| cluster.store_head(&bucket, key, 3, &head));
+        if let Some(fault) = fault {
+            cluster.fault(1, fault);
+            cluster.fault(2, fault);
+        }
+        let (range, mut taken) = (FoldRange::of_bucket(bucket.clone()), Taken::default());
+        let told = cluster.nodes[0].fold_keys(range, FoldWants::Living, &mut Room, &mut taken).await;
+        assert_eq!((told, taken.keys.len()), (Ok(KEYS as u64), KEYS), "{fault:?}");
+        assert!(taken.keys.values().all(|times| *times == 1), "{fault:?}");
+        assert!(taken.largest < KEYS, "it came in pieces");
     }
 }
 

@@ -194,8 +194,14 @@ fn job_text(job: &Value) -> String {
     if let Some(drop) = job["part_of"].as_u64() {
         line += &format!(", part of job {drop}");
     }
+    if let Some(damage) = job["damage"].as_str().filter(|_| state != "lost") {
+        line += &format!(", some of its keys cannot be read ({damage}): run its fold again at its end");
+    }
     if let Some(why) = job["why"].as_str() {
-        line += &format!(", waits: {why}");
+        line += &match &state[..] {
+            "lost" => format!(", {why}: run its fold again"),
+            _ => format!(", waits: {why}"),
+        };
     }
     line
 }
