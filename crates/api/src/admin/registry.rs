@@ -71,6 +71,7 @@ mod tests {
         (Method::GET, "scrub", "ombak_admin.scrub"),
         (Method::POST, "scrub", "ombak_admin.change_scrub"),
         (Method::POST, "fold", "ombak_admin.fold"),
+        (Method::GET, "folds", "ombak_admin.fold"),
         (Method::GET, "key-jobs", "ombak_admin.key_jobs"),
         (Method::POST, "key-jobs", "ombak_admin.change_key_jobs"),
         (Method::POST, "key-jobs/state", "ombak_admin.change_key_jobs"),

@@ -3,7 +3,7 @@
 use super::cluster_args::{ClusterCommand, HandoffCommand};
 use super::debug::DebugArgs;
 use super::exchange_args::{NodeCommand, TictacaaeCommand};
-use super::fold::FoldCommand;
+use super::fold::FoldCall;
 use super::function_args::FunctionCommand;
 use super::key_jobs::BucketCommand;
 use super::repair_2i::Repair2iArgs;
@@ -251,8 +251,7 @@ pub enum AdminCommand {
     Node(NodeCommand),
     /// Gather something of many objects at once, over the whole cluster; erase, reap and repair
     /// them.
-    #[command(subcommand)]
-    Fold(FoldCommand),
+    Fold(FoldCall),
     /// Drop a bucket.
     #[command(subcommand)]
     Bucket(BucketCommand),

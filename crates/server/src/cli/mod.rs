@@ -30,6 +30,7 @@ mod exchange_args;
 mod exchanges;
 mod failure;
 mod fold;
+mod fold_progress;
 mod function;
 mod function_args;
 mod handoff;
