@@ -81,3 +81,4 @@ pub use scrub::{ScrubReport, ScrubState, ScrubbedStore};
 pub use start::{check_start, examine_files};
 pub use sums::{ClassCut, SLOT_SECS, Sums, SumsState, SumsStep, SumsWalk, WalkEnd, remove_saved_sums, slot_of};
 pub use transfer::{Amount, FillReason, ProofObstacle};
+pub use tree_keeping::{KeptTree, TreeState};

@@ -22,6 +22,7 @@ mod folds_under_way;
 mod functions;
 mod guard;
 mod index_repair;
+mod kept_trees;
 mod key_decision;
 mod key_jobs;
 mod live_config;

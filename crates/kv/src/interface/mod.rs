@@ -11,6 +11,7 @@ mod emptiness;
 mod folds;
 mod hot;
 mod import;
+mod kept_trees;
 mod kv;
 mod leaving;
 mod local_replica;

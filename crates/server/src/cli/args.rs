@@ -243,7 +243,8 @@ pub enum AdminCommand {
     /// has repaired.
     #[command(alias = "aae_status")]
     AaeStatus,
-    /// Suspend and resume the exchanges between primaries, and set how often they run.
+    /// Suspend and resume the exchanges between primaries, and set how often they run; show kept
+    /// trees, and make them anew.
     #[command(subcommand)]
     Tictacaae(TictacaaeCommand),
     /// Repair a node.

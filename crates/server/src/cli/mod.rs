@@ -34,6 +34,7 @@ mod fold_progress;
 mod function;
 mod function_args;
 mod handoff;
+mod kept_trees;
 mod key_jobs;
 mod key_list;
 mod key_names;
