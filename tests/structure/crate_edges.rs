@@ -215,6 +215,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-cluster",
             "ombak-kv",
             "ombak-repair",
+            "ombak-key-queues",
         ],
     ),
     ("ombak-structure", &[]),

@@ -7,7 +7,7 @@
 use crate::access::Permission;
 use bytes::Bytes;
 use ombak_key_queues::{JobKind, KeyQueues, QueueError};
-use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, SegmentFilter};
+use ombak_kv::folds::{FoldProgress, FoldRange, FoldResult, FoldWants, SegmentFilter};
 use ombak_kv::{Kv, MemoryReservation};
 use ombak_tictac::{ClockHash, LEAVES, TreeSize};
 use ombak_types::{Bucket, Error};
@@ -114,8 +114,19 @@ pub(crate) async fn run(
     wants: FoldWants,
     room: &mut dyn MemoryReservation,
 ) -> Result<FoldResult, Error> {
+    run_watched(kv, range, wants, room, &FoldProgress::default()).await
+}
+
+/// As [`run`]. `progress` says meanwhile how far it is.
+pub(crate) async fn run_watched(
+    kv: &Kv,
+    range: FoldRange,
+    wants: FoldWants,
+    room: &mut dyn MemoryReservation,
+    progress: &FoldProgress,
+) -> Result<FoldResult, Error> {
     if range.is_of_nameless_bucket() {
         return Ok(FoldResult::empty(&wants));
     }
-    kv.fold(range, wants, room).await
+    kv.fold_watched(range, wants, room, progress).await
 }

@@ -7,7 +7,7 @@ use crate::queues::Shared;
 use crate::saved::{DropStep, SavedJob};
 use crate::state::{bucket_of, names_of};
 use crate::worker::LOOK;
-use ombak_kv::folds::FoldRange;
+use ombak_kv::folds::{FoldProgress, FoldRange};
 use ombak_kv::{Kv, UncountedMemory, WeakKv};
 use ombak_runtime::within;
 use ombak_types::Bucket;
@@ -35,7 +35,7 @@ pub(crate) async fn begin(shared: &Arc<Shared>, kv: &Kv, bucket: &Bucket) -> Res
         if let Some(id) = state.drop_of(&names) {
             return Ok(id);
         }
-        let id = state.new_id()?;
+        let id = state.new_id(None, kv.is_leaving())?;
         state.begin_drop(&names, id);
         id
     };
@@ -119,8 +119,8 @@ async fn step(shared: &Arc<Shared>, kv: &Kv) -> Result<bool, (JobId, QueueError)
     };
     let range = FoldRange { modified: Some((0, until_secs)), ..FoldRange::of_bucket(bucket) };
     let wanted = Fill { kind, range, part_of: Some(id), keys_max: Some(KEYS_MAX) };
-    // A fold has the keys of one home partition of each node in memory at most.
-    let found = fill(shared, kv, wanted, &mut UncountedMemory).await.map_err(of)?;
+    // A fold has a bounded number of keys in memory, and a hash of each one more.
+    let found = fill(shared, kv, wanted, &mut UncountedMemory, &FoldProgress::default()).await.map_err(of)?;
     if let Some(job) = shared.state.lock().job_mut(id) {
         (job.waits_for, job.idle, job.rests_until) = (None, 0, None);
         job.done_at_fill = Some(job.saved.done);

@@ -32,6 +32,9 @@ pub enum QueueError {
         /// How many jobs may wait.
         max: usize,
     },
+    /// This node leaves its cluster. The caller asks another member.
+    #[error("this node leaves its cluster and begins no more jobs: ask another member")]
+    Leaves,
     /// There is no such job that waits or works.
     #[error("there is no job {0} that waits or works")]
     NoSuchJob(JobId),

@@ -6,7 +6,7 @@ use crate::key_file::{KeyFile, QueuedKey};
 use crate::queues::Shared;
 use crate::saved::{SavedJob, keys_path};
 use crate::state::names_of;
-use ombak_kv::folds::{FoldOf, FoldRange, FoldWants, Found, FoundKey, KeyConsumer};
+use ombak_kv::folds::{FoldOf, FoldProgress, FoldRange, FoldWants, Found, FoundKey, KeyConsumer};
 use ombak_kv::{Kv, MemoryReservation};
 use ombak_runtime::BoxFuture;
 use ombak_types::names::encode_storage_key;
@@ -30,6 +30,7 @@ pub(crate) async fn fill(
     kv: &Kv,
     Fill { kind, range, part_of, keys_max }: Fill,
     room: &mut dyn MemoryReservation,
+    progress: &FoldProgress,
 ) -> Result<u64, QueueError> {
     let bucket = match &range.of {
         FoldOf::Bucket(bucket) => bucket.clone(),
@@ -40,8 +41,8 @@ pub(crate) async fn fill(
         JobKind::Reap => FoldWants::Tombstones,
         JobKind::Repair => FoldWants::Clocks,
     };
-    let mut filler = Filler::begin(shared, kv, kind, keys_max).await?;
-    let folded = kv.fold_keys(range, wants, room, &mut filler).await;
+    let mut filler = Filler::begin(shared, kv, kind, (keys_max, part_of)).await?;
+    let folded = kv.fold_keys_watched(range, wants, room, &mut filler, progress).await;
     if let Some(refused) = filler.refused.take() {
         return Err(refused);
     }
@@ -99,10 +100,15 @@ impl Drop for Reserved {
 }
 
 impl Filler {
-    async fn begin(shared: &Arc<Shared>, kv: &Kv, kind: JobKind, keys_max: Option<u64>) -> Result<Self, QueueError> {
+    async fn begin(
+        shared: &Arc<Shared>,
+        kv: &Kv,
+        kind: JobKind,
+        (keys_max, part_of): (Option<u64>, Option<JobId>),
+    ) -> Result<Self, QueueError> {
         let reserved = {
             let mut state = shared.state.lock();
-            let id = state.new_id()?;
+            let id = state.new_id(part_of, kv.is_leaving())?;
             state.begin_to_fill(id, kind);
             Reserved { shared: shared.clone(), id }
         };

@@ -45,7 +45,8 @@ pub enum JobEnd {
     Done,
     /// An operator has ended it. The keys that were not done stay as they are.
     Cancelled,
-    /// Its file cannot be read. The keys that were not done stay as they are.
+    /// Some of its keys cannot be read, and all others are done or have changed. Those that cannot
+    /// be read stay as they are.
     Lost(String),
 }
 
@@ -70,6 +71,8 @@ pub struct JobStatus {
     pub is_paused: bool,
     /// Why it does not go on at the moment: the last failure.
     pub waits_for: Option<String>,
+    /// Why some of its keys cannot be read. It goes on with the others.
+    pub damage: Option<String>,
     /// The drop that it belongs to.
     pub part_of: Option<JobId>,
     /// How it has ended, and in which Unix second; `None` while it waits or works.

@@ -16,12 +16,14 @@
 //!
 //! Invariants:
 //! * A job begins only after all of its keys are on the disk. It ends only when each key is done,
-//!   has changed, or is known to be lost. So a restart loses nothing, and repeats a second of work.
+//!   has changed, or is told to be lost: damage of its file costs the keys that it lies in. So a
+//!   restart loses nothing, and repeats a second of work.
 //! * A key is erased only if its object has the clock that the fold has found. It is reaped only if
 //!   no primary holds anything that the tombstone does not cover.
 //! * The number of keys that wait is bounded for each kind of job. A fold that finds more is
 //!   refused and leaves nothing.
 //! * A worker holds one page of keys in memory, and its pace is bounded.
+//! * A member does not leave its cluster before its jobs have ended (`Kv::jobs_not_ended`).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -41,4 +43,5 @@ mod worker;
 pub use config::KeyQueuesConfig;
 pub use error::QueueError;
 pub use job::{JobEnd, JobId, JobKind, JobStatus};
+pub use page::{FoundAgain, found_again};
 pub use queues::KeyQueues;

@@ -2,13 +2,14 @@
 
 use crate::job::JobKind;
 use crate::key_file::QueuedKey;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream;
 use ombak_kv::replica::Ordered;
-use ombak_kv::{DeleteMode, DeleteRequest, GetOptions, GetReply, GetRequest, Kv, PutOptions};
+use ombak_kv::{BrokenRule, DeleteMode, DeleteRequest, GetOptions, GetReply, GetRequest, Kv, PutOptions, is_broken};
 use ombak_types::names::decode_storage_key;
 use ombak_types::time::GREGORIAN_OFFSET_SECS;
-use ombak_types::{Error, Quorum, StoreFailure, VectorClock};
+use ombak_types::{Error, Object, Quorum, StoreFailure, VectorClock};
 
 /// What a reap waits for if nothing has failed.
 const WAITS_FOR_ROUNDS: &str = "rounds that remove tombstones, for which all members have to be up";
@@ -85,25 +86,44 @@ fn reaped(ordered: Result<Ordered, Error>) -> Outcome {
 }
 
 /// Deletes an object, if it is still the one that the fold has found.
-async fn erase(kv: &Kv, (storage_key, clock): &QueuedKey) -> Result<Outcome, Error> {
+async fn erase(kv: &Kv, queued: &QueuedKey) -> Result<Outcome, Error> {
+    let clock = match found_again(kv, queued).await? {
+        FoundAgain::Same(head) => head.clock,
+        FoundAgain::Gone => return Ok(Outcome::Done),
+        FoundAgain::Changed => return Ok(Outcome::Changed),
+    };
+    let GetRequest { bucket, key, .. } = request_of(&queued.0, GetOptions::default())?;
+    let (get, put) = (GetOptions::default(), PutOptions::default());
+    kv.delete(DeleteRequest { bucket, key, clock: Some(clock), get, put, rw: None }).await?;
+    Ok(Outcome::Done)
+}
+
+/// What has become of an object that a fold has found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FoundAgain {
+    /// It is there with the same clock. This is its head.
+    Same(Object),
+    /// It was written since.
+    Changed,
+    /// It was deleted.
+    Gone,
+}
+
+/// Looks again at an object that a fold has found, given its storage key and its clock, before it
+/// is erased.
+pub async fn found_again(kv: &Kv, (storage_key, clock): &(Bytes, VectorClock)) -> Result<FoundAgain, Error> {
     let options = GetOptions { head: true, ..GetOptions::default() };
-    let request = request_of(storage_key, options)?;
-    let found = match kv.get(request.clone()).await? {
-        GetReply::Found(object) => object.clock,
-        GetReply::NotFound { tombstone: Some(_) } => return Ok(Outcome::Done),
+    let head = match kv.get(request_of(storage_key, options)?).await? {
+        GetReply::Found(head) => head,
+        GetReply::NotFound { tombstone: Some(_) } => return Ok(FoundAgain::Gone),
         // A replica that has missed the write, or one that stands in, may have said so.
         GetReply::NotFound { tombstone: None } => match kv.get(request_of(storage_key, of_all_primaries())?).await? {
-            GetReply::Found(object) => object.clock,
-            GetReply::NotFound { .. } => return Ok(Outcome::Done),
+            GetReply::Found(head) => head,
+            GetReply::NotFound { .. } => return Ok(FoundAgain::Gone),
         },
     };
-    if found != *clock {
-        return Ok(Outcome::Changed);
-    }
-    let GetRequest { bucket, key, .. } = request;
-    let (get, put) = (GetOptions::default(), PutOptions::default());
-    kv.delete(DeleteRequest { bucket, key, clock: Some(found), get, put, rw: None }).await?;
-    Ok(Outcome::Done)
+    let is_same = head.clock == *clock || is_broken(BrokenRule::ErasesCheckClocks);
+    Ok(if is_same { FoundAgain::Same(head) } else { FoundAgain::Changed })
 }
 
 /// Lets all primaries of a key have the same. They must all be up. As in Riak, a tombstone whose
@@ -137,7 +157,7 @@ fn of_all_primaries() -> GetOptions {
     GetOptions { r: all, pr: all, head: true, sloppy_quorum: false, ..GetOptions::default() }
 }
 
-fn request_of(storage_key: &bytes::Bytes, options: GetOptions) -> Result<GetRequest, Error> {
+fn request_of(storage_key: &Bytes, options: GetOptions) -> Result<GetRequest, Error> {
     let decoded = decode_storage_key(storage_key);
     let (bucket, key) = decoded.map_err(|_| StoreFailure::internal("a queue holds a key that is none"))?;
     Ok(GetRequest { bucket, key, options })

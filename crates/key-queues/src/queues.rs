@@ -9,7 +9,7 @@ use crate::job::{JobEnd, JobId, JobKind, JobStatus};
 use crate::saved::{self, SavedJob, keys_path, record_path};
 use crate::state::State;
 use crate::worker;
-use ombak_kv::folds::FoldRange;
+use ombak_kv::folds::{FoldProgress, FoldRange};
 use ombak_kv::{Kv, MemoryReservation, WeakKv};
 use ombak_runtime::{Runtime, RuntimeExt};
 use ombak_storage::fs::FileSystem;
@@ -76,6 +76,8 @@ impl KeyQueues {
             return;
         }
         self.kv.stats().attach(self.shared.counters.clone());
+        let state = Arc::downgrade(&self.shared.state);
+        self.kv.count_jobs_with(Box::new(move || state.upgrade().map_or(0, |state| state.lock().not_ended())));
         let (shared, engine) = (self.shared.clone(), self.kv.downgrade());
         self.shared.runtime.spawn(Box::pin(async move {
             if !shared.open(&engine).await {
@@ -99,8 +101,19 @@ impl KeyQueues {
         range: FoldRange,
         room: &mut dyn MemoryReservation,
     ) -> Result<u64, QueueError> {
+        self.fill_watched(kind, range, room, &FoldProgress::default()).await
+    }
+
+    /// As [`Self::fill`]. `progress` says meanwhile how far the fold is.
+    pub async fn fill_watched(
+        &self,
+        kind: JobKind,
+        range: FoldRange,
+        room: &mut dyn MemoryReservation,
+        progress: &FoldProgress,
+    ) -> Result<u64, QueueError> {
         let fill = Fill { kind, range, part_of: None, keys_max: None };
-        fill::fill(&self.shared, &self.kv, fill, room).await
+        fill::fill(&self.shared, &self.kv, fill, room, progress).await
     }
 
     /// Begins to drop a bucket: to erase everything that is written in it up to now, and then to

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// A record has a few hundred bytes, and the names of a bucket.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
-const FORMATS: Formats = Formats { without_checksum: 0, current: 1 };
+const FORMATS: Formats = Formats { without_checksum: 0, current: 2 };
+/// What is written of a job whose keys are not damaged, so that earlier versions read it.
+const WITHOUT_DAMAGE: u32 = 1;
 
 /// How far a drop is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,12 +48,15 @@ pub(crate) struct SavedJob {
     pub(crate) part_of: Option<JobId>,
     pub(crate) drop: Option<DropStep>,
     pub(crate) ended: Option<(JobEnd, u64)>,
+    /// Why some of its keys cannot be read. Format 1 does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) damage: Option<String>,
 }
 
 impl SavedJob {
     pub(crate) fn new(id: JobId, kind: JobKind, names: (String, String), began_secs: u64) -> Self {
         Self {
-            format: FORMATS.current,
+            format: WITHOUT_DAMAGE,
             id,
             kind,
             bucket_type: names.0,
@@ -67,6 +72,22 @@ impl SavedJob {
             part_of: None,
             drop: None,
             ended: None,
+            damage: None,
+        }
+    }
+
+    /// Some of its keys cannot be read. The first reason stays.
+    pub(crate) fn note_damage(&mut self, why: &str) {
+        self.format = FORMATS.current;
+        self.damage.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// How a job ends whose file has no more keys.
+    pub(crate) fn end(&self) -> JobEnd {
+        let lost = self.keys.saturating_sub(self.done + self.changed);
+        match &self.damage {
+            Some(why) if lost > 0 => JobEnd::Lost(format!("{lost} of its keys cannot be read: {why}")),
+            Some(_) | None => JobEnd::Done,
         }
     }
 

@@ -59,10 +59,14 @@ impl State {
         Self { is_open: true, jobs, last_id, ..Self::default() }
     }
 
-    /// A number for a new job.
-    pub(crate) fn new_id(&mut self) -> Result<JobId, QueueError> {
+    /// A number for a new job. `is_leaving` says whether the node leaves its cluster; then only the
+    /// drops that it has go on.
+    pub(crate) fn new_id(&mut self, part_of: Option<JobId>, is_leaving: bool) -> Result<JobId, QueueError> {
         if !self.is_open {
             return Err(QueueError::NotOpen);
+        }
+        if is_leaving && part_of.is_none() {
+            return Err(QueueError::Leaves);
         }
         let waiting = self.jobs.values().filter(|job| job.saved.ended.is_none()).count();
         if waiting + self.filling.len() >= JOBS_MAX {
@@ -70,6 +74,14 @@ impl State {
         }
         self.last_id += 1;
         Ok(self.last_id)
+    }
+
+    /// How many jobs have not ended, with those whose keys are being found. While the jobs of an
+    /// earlier run are not known, it may be one.
+    pub(crate) fn not_ended(&self) -> u64 {
+        let waiting = self.jobs.values().filter(|job| job.saved.ended.is_none()).count();
+        let beginning = self.filling.len() + self.beginning.len();
+        (waiting + beginning + usize::from(!self.is_open)) as u64
     }
 
     pub(crate) fn begin_to_fill(&mut self, id: JobId, kind: JobKind) {
@@ -238,6 +250,7 @@ impl State {
             changed: job.changed() + changed,
             is_paused: self.is_paused(job),
             waits_for: job.waits_for.clone().or(waits_for),
+            damage: saved.damage.clone(),
             part_of: saved.part_of,
             ended: saved.ended.clone(),
         }
@@ -357,7 +370,7 @@ mod tests {
     #[test]
     fn a_bucket_has_one_drop_also_while_its_record_is_written() {
         let mut state = State::new(Vec::new(), 0);
-        let id = state.new_id().unwrap();
+        let id = state.new_id(None, false).unwrap();
         state.begin_drop(&names(), id);
         assert_eq!(state.drop_of(&names()), Some(id));
         assert!(state.add(job(id, JobKind::Drop, None)).is_some());
@@ -372,9 +385,26 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_leaves_begins_nothing_new_and_ends_what_it_has() {
+        let mut state = State::default();
+        assert_eq!(state.not_ended(), 1, "nobody knows yet what an earlier run has left");
+        state = State::new(vec![job(1, JobKind::Drop, None)], 1);
+        assert_eq!((state.new_id(None, true), state.not_ended()), (Err(QueueError::Leaves), 1));
+        let part = state.new_id(Some(1), true).unwrap();
+        state.begin_to_fill(part, JobKind::Erase);
+        assert_eq!(state.not_ended(), 2);
+        state.break_off(part);
+        state.begin_drop(&names(), 7);
+        assert_eq!(state.not_ended(), 2);
+        state.drop_has_begun(&names());
+        state.end(1, JobEnd::Done, 5);
+        assert_eq!(state.not_ended(), 0);
+    }
+
+    #[test]
     fn a_fold_that_was_broken_off_makes_no_job() {
         let mut state = State::new(Vec::new(), 0);
-        let id = state.new_id().unwrap();
+        let id = state.new_id(None, false).unwrap();
         state.begin_to_fill(id, JobKind::Erase);
         assert_eq!(state.found(id, JobKind::Erase, 10, 10), Ok(()));
         assert_eq!(state.found(id, JobKind::Erase, 1, 10), Err(10));

@@ -42,6 +42,14 @@ struct Open {
     saved_at: Instant,
 }
 
+/// What comes next of a file.
+enum NextPage {
+    /// Keys; none at the end.
+    Keys(ReadPage),
+    /// Something is damaged, and the keys go on there.
+    GoesOnAt(u64),
+}
+
 /// A worker.
 struct Worker {
     shared: Arc<Shared>,
@@ -89,15 +97,20 @@ impl Worker {
         let Some(mut open) = self.open.take() else { return Ok(Some(self.shared.runtime.now())) };
         if open.page.is_empty() {
             match self.read_page(kv, &open).await? {
-                Some(page) if page.keys.is_empty() => {
-                    self.shared.end(kv, open.id, JobEnd::Done).await?;
+                NextPage::Keys(page) if page.keys.is_empty() => {
+                    let end = self.shared.state.lock().job(open.id).map_or(JobEnd::Done, |job| job.saved.end());
+                    self.shared.end(kv, open.id, end).await?;
                     return Ok(Some(self.shared.runtime.now()));
                 }
-                Some(page) => {
+                NextPage::Keys(page) => {
                     (open.page, open.next_offset) = (page.keys, page.next_offset);
                     (open.attempts, open.has_settled) = (0, false);
                 }
-                None => return Ok(Some(self.shared.runtime.now())),
+                NextPage::GoesOnAt(offset) => {
+                    open.next_offset = offset;
+                    self.open = Some(open);
+                    return Ok(Some(self.shared.runtime.now()));
+                }
             }
         }
         let done = self.work_on(kv, &mut open).await;
@@ -196,38 +209,57 @@ impl Worker {
         self.shared.on_disk(kv, move |shared| shared.remove(keys_path(&shared.dir, id, generation))).await
     }
 
-    /// Opens the file of a job. A file that is damaged or gone ends its job.
+    /// Opens the file of a job. A file that is gone, or no file of keys, ends its job.
     async fn open_job(&self, kv: &Kv, job: &SavedJob) -> Result<Option<Open>, QueueError> {
         let SavedJob { id, generation, offset, file_bytes, .. } = *job;
         let open =
             move |shared: &Shared| Ok(KeyFile::open(&*shared.fs, &keys_path(&shared.dir, id, generation), file_bytes));
-        let opened = self.shared.on_disk(kv, open);
-        let Some(file) = self.usable(kv, id, opened.await?).await? else { return Ok(None) };
+        let (file, damage) = match self.shared.on_disk(kv, open).await? {
+            Ok(opened) => opened,
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) => {
+                tracing::error!(job = id, %error, "the keys of a job cannot be read: run its fold again");
+                self.shared.end(kv, id, JobEnd::Lost(error.to_string())).await?;
+                return Ok(None);
+            }
+            // Among others, another version of ombak has written it: an operator has to look.
+            Err(error) => return Err(QueueError::Disk(error.to_string())),
+        };
+        if let Some(why) = damage {
+            self.note_damage(kv, id, why, offset).await?;
+        }
         let saved_at = self.shared.runtime.now();
         let file = Arc::new(Mutex::new(file));
         Ok(Some(Open { id, file, page: Vec::new(), next_offset: offset, attempts: 0, has_settled: false, saved_at }))
     }
 
-    /// The next page of a job; `None` if the job has ended because it cannot be read.
-    async fn read_page(&self, kv: &Kv, open: &Open) -> Result<Option<ReadPage>, QueueError> {
+    /// The next page of a job, or where its keys go on behind damage.
+    async fn read_page(&self, kv: &Kv, open: &Open) -> Result<NextPage, QueueError> {
         let keys_max = if self.kind == JobKind::Reap { REAPED_PAGE_KEYS } else { PAGE_KEYS };
         let (file, offset) = (open.file.clone(), open.next_offset);
-        let read = self.shared.on_disk(kv, move |_| Ok(file.lock().read(offset, keys_max, PAGE_BYTES))).await?;
-        self.usable(kv, open.id, read).await
+        let read = move |_: &Shared| {
+            let file = file.lock();
+            match file.read(offset, keys_max, PAGE_BYTES) {
+                Err(why) if why.kind() == io::ErrorKind::InvalidData => Ok(Err((why, file.next_whole(offset)?))),
+                read => read.map(Ok),
+            }
+        };
+        match self.shared.on_disk(kv, read).await? {
+            Ok(page) => Ok(NextPage::Keys(page)),
+            Err((why, goes_on_at)) => {
+                self.note_damage(kv, open.id, &why.to_string(), goes_on_at).await?;
+                Ok(NextPage::GoesOnAt(goes_on_at))
+            }
+        }
     }
 
-    /// Ends a job whose file is damaged or gone.
-    async fn usable<T>(&self, kv: &Kv, id: JobId, read: io::Result<T>) -> Result<Option<T>, QueueError> {
-        match read {
-            Ok(read) => Ok(Some(read)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound) => {
-                tracing::error!(job = id, %error, "the keys of a job cannot be read: run its fold again");
-                self.shared.end(kv, id, JobEnd::Lost(error.to_string())).await?;
-                Ok(None)
-            }
-            // Among others, another version of ombak has written it: an operator has to look.
-            Err(error) => Err(QueueError::Disk(error.to_string())),
+    /// Some keys of a job cannot be read: it goes on with those from an offset on.
+    async fn note_damage(&self, kv: &Kv, id: JobId, why: &str, goes_on_at: u64) -> Result<(), QueueError> {
+        tracing::error!(job = id, why, goes_on_at, "some keys of a job cannot be read: run its fold again at its end");
+        if let Some(job) = self.shared.state.lock().job_mut(id) {
+            job.saved.note_damage(why);
+            job.saved.offset = goes_on_at;
         }
+        self.shared.save(kv, id).await
     }
 
     /// What is done of a page that is given up counts when it is done again.

@@ -116,6 +116,9 @@ pub enum BrokenRule {
     /// A member that adopts a flip without having proved the home, and stays a primary, owes what
     /// it holds.
     UnprovedPrimariesOwe,
+    /// A key that a fold has found is erased only if its object has the clock that the fold has
+    /// found.
+    ErasesCheckClocks,
     /// A replica adds bytes to a value only if it has what they build on
     /// (docs/design/datatypes.md).
     AdditionsBuildOnTheirPast,

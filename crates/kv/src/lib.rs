@@ -66,7 +66,7 @@ pub use coverage::FeatureAnswersOfNodes;
 #[cfg(feature = "deliberate-faults")]
 pub use deliberate_faults::{BrokenRule, break_rule, is_broken};
 pub use digest::is_tombstone;
-pub use engine::{Kv, LocalReplica, NoPart, PauseNumber, WeakKv};
+pub use engine::{CountJobs, Kv, LocalReplica, NoPart, PauseNumber, WeakKv};
 pub use interface::{FeatureRequest, ImportOutcome, Importer, Share};
 pub use kept_trees::remove_saved_trees;
 pub use listing::Listing;
@@ -82,3 +82,4 @@ pub use scrub::{ScrubReport, ScrubState, ScrubbedStore};
 pub use start::{check_start, examine_files};
 pub use sums::{ClassCut, SLOT_SECS, Sums, SumsState, SumsStep, SumsWalk, WalkEnd, remove_saved_sums, slot_of};
 pub use transfer::{Amount, FillReason, ProofObstacle};
+pub use tree_keeping::{KeptTree, TreeState};

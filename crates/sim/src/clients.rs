@@ -52,6 +52,12 @@ pub struct ClientCounts {
     pub listings: u64,
     /// Index queries that were complete.
     pub queries: u64,
+    /// Folds that were complete.
+    pub folds: u64,
+    /// Deletes of keys that folds have found. They are also counted as deletes or failures.
+    pub erased_by_folds: u64,
+    /// Tombstones that were gone when folds that had found them ordered so.
+    pub reaped_by_folds: u64,
     /// Operations that failed, or that nobody answered.
     pub failed: u64,
 }
@@ -59,7 +65,7 @@ pub struct ClientCounts {
 impl ClientCounts {
     /// The number of operations that have ended.
     pub const fn all(&self) -> u64 {
-        self.reads + self.writes + self.deletes + self.refused + self.listings + self.queries + self.failed
+        self.reads + self.writes + self.deletes + self.refused + self.listings + self.queries + self.folds + self.failed
     }
 }
 
@@ -80,11 +86,11 @@ pub struct Clients {
 
 /// What a client has last seen of a key.
 #[derive(Clone, Debug, Default)]
-struct Seen {
-    clock: VectorClock,
-    tokens: BTreeSet<Token>,
+pub(crate) struct Seen {
+    pub(crate) clock: VectorClock,
+    pub(crate) tokens: BTreeSet<Token>,
     /// Whether the key had a value that was not a tombstone.
-    has_value: bool,
+    pub(crate) has_value: bool,
 }
 
 /// Reads that clients are to do at once, half of them through one host.
@@ -104,18 +110,18 @@ impl Default for Rush {
 
 /// What a write is.
 #[derive(Clone, Copy, Debug)]
-struct Put {
-    is_delete: bool,
-    is_conditional: bool,
+pub(crate) struct Put {
+    pub(crate) is_delete: bool,
+    pub(crate) is_conditional: bool,
     /// The write of one copy is enough.
-    is_hasty: bool,
+    pub(crate) is_hasty: bool,
 }
 
 /// One client.
-struct Client {
-    shared: Clients,
-    random: Random,
-    seen: BTreeMap<Key, Seen>,
+pub(crate) struct Client {
+    pub(crate) shared: Clients,
+    pub(crate) random: Random,
+    pub(crate) seen: BTreeMap<Key, Seen>,
 }
 
 impl Clients {
@@ -320,12 +326,12 @@ impl Client {
         self.shared.ended(|counts| counts.reads += 1);
     }
 
-    fn log(&self, key: Key, what: impl FnOnce() -> String) {
+    pub(crate) fn log(&self, key: Key, what: impl FnOnce() -> String) {
         let text = format!("{:?} {}", self.shared.world.elapsed(), what());
         self.shared.oracle.lock().note(key, text);
     }
 
-    async fn write(&mut self, host: HostId, key: Key, put: Put) {
+    pub(crate) async fn write(&mut self, host: HostId, key: Key, put: Put) {
         let Put { is_delete, is_conditional, is_hasty } = put;
         let seen = self.seen.get(&key).cloned().unwrap_or_default();
         if is_delete && seen.tokens.is_empty() {

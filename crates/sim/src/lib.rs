@@ -52,6 +52,9 @@
 //! back. A primary drops only what was removed before, or what damage has put in doubt. Listings
 //! and queries then show exactly what is there.
 //!
+//! One seed in five has folds that erase and reap what they find (`folding`). They delete nothing
+//! that was written after they have found their keys.
+//!
 //! [`run_typed_seed`] is another run, of data types: `typed` says what it checks.
 //!
 //! What is excused:
@@ -83,6 +86,7 @@ mod disks;
 mod exchange_wires;
 mod exchanging;
 mod faults;
+mod folding;
 mod made;
 pub mod network;
 pub mod oracle;

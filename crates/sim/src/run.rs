@@ -6,6 +6,7 @@ use crate::clients::{self, ClientCounts, Clients};
 use crate::cluster::{Backends, Cluster, Machines, RepairCounts, Wiring};
 use crate::cold_decay::ColdDecay;
 use crate::faults::{FaultKind, Nemesis};
+use crate::folding;
 use crate::made::Made;
 use crate::network::LinkCounts;
 use crate::oracle::{Oracle, RemovalCounts, Violation};
@@ -104,6 +105,9 @@ impl Report {
             ("conditional puts refused", self.clients.refused),
             ("listings", self.clients.listings),
             ("index queries", self.clients.queries),
+            ("folds that find keys", self.clients.folds),
+            ("keys that folds erased", self.clients.erased_by_folds),
+            ("tombstones that folds reaped", self.clients.reaped_by_folds),
             ("messages", self.wires.delivered),
             ("messages lost", self.wires.lost),
             ("messages doubled", self.wires.doubled),
@@ -225,6 +229,11 @@ async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Oper
         let (still, healed) = (left.clone(), nemesis.clone());
         let is_over = move || still.load(Ordering::SeqCst) == 0 || healed.has_healed();
         runtime.spawn(Box::pin(nemesis.clone().decay(seed, is_over)));
+    }
+    for number in (0..folding::CLIENTS).filter(|_| folding::happen_in(seed)) {
+        let (still, healed) = (left.clone(), nemesis.clone());
+        let is_over = move || still.load(Ordering::SeqCst) == 0 || healed.has_healed();
+        runtime.spawn(Box::pin(folding::run(clients.clone(), (seed, number), is_over)));
     }
     let is_over = || {
         let has_changed = changes.in_faults() > 0 || runtime.now() > began + FIRST_CHANGE_MAX;

@@ -1,5 +1,6 @@
 //! The resource that folds over objects for operators. It only reads.
 
+use super::folds_under_way::WATCH_BYTES_MAX;
 use super::key_decision::{Name, bytes_of, name};
 use super::path::AdminPath;
 use super::{AdminContext, AdminError};
@@ -16,8 +17,12 @@ use serde_json::{Map, Value, json};
 const FOLD: Permission = Permission::named("ombak_admin.fold");
 
 /// The paths of this resource.
-pub(super) const PATHS: &[AdminPath] =
-    &[AdminPath::post(&[Word(b"fold")], FOLD, |call| Box::pin(fold(call.ctx, call.body)))];
+pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::post(&[Word(b"fold")], FOLD, |call| Box::pin(fold(call.ctx, call.body))),
+    AdminPath::get(&[Word(b"folds")], FOLD, |call| {
+        Box::pin(async { Ok(call.ctx.folds.to_json(call.ctx.kv.shared_runtime().now())) })
+    }),
+];
 
 /// What is gathered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -30,6 +35,18 @@ enum Gathered {
     Buckets,
 }
 
+impl Gathered {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Stats => "stats",
+            Self::Siblings => "siblings",
+            Self::Sizes => "sizes",
+            Self::Tombstones => "tombstones",
+            Self::Buckets => "buckets",
+        }
+    }
+}
+
 /// What a body says of the fold.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +54,8 @@ struct Wanted {
     fold: Gathered,
     /// Keys with more siblings or bytes than this are found.
     above: Option<u64>,
+    /// The word by which the caller finds its fold among those under way.
+    watch: Option<String>,
 }
 
 /// What a body says of the objects.
@@ -55,10 +74,20 @@ struct Selected {
 const FORM: &str = r#"the body must be {"fold": "stats"|"siblings"|"sizes"|"tombstones", "bucket": "…", with "bucket_type", "above", "first_key", "last_key", "since_secs" and "until_secs" if wanted} or {"fold": "buckets"}"#;
 
 async fn fold(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
-    let (range, wants) = definition(ctx, body)?;
-    let result =
-        folds::run(&ctx.kv, range, wants, &mut UncountedMemory).await.map_err(|e| AdminError::Failed(e.to_string()))?;
+    let (range, wants, wanted) = definition(ctx, body)?;
+    let watch = checked_watch(wanted.watch).map_err(malformed)?;
+    let under_way = ctx.folds.begin(wanted.fold.name(), watch, ctx.kv.shared_runtime().now());
+    let result = folds::run_watched(&ctx.kv, range, wants, &mut UncountedMemory, &under_way.progress).await;
+    let result = result.map_err(|e| AdminError::Failed(e.to_string()))?;
     Ok(result_json(wants, &result))
+}
+
+/// The word by which a caller finds its fold. The error says what is wrong.
+pub(super) fn checked_watch(watch: Option<String>) -> Result<Option<String>, String> {
+    match watch {
+        Some(word) if word.len() > WATCH_BYTES_MAX => Err(format!("'watch' has {WATCH_BYTES_MAX} bytes at most")),
+        watch => Ok(watch),
+    }
 }
 
 fn malformed(why: impl std::fmt::Display) -> AdminError {
@@ -66,9 +95,9 @@ fn malformed(why: impl std::fmt::Display) -> AdminError {
 }
 
 /// What a body asks for.
-fn definition(ctx: &AdminContext, body: &[u8]) -> Result<(FoldRange, FoldWants), AdminError> {
+fn definition(ctx: &AdminContext, body: &[u8]) -> Result<(FoldRange, FoldWants, Wanted), AdminError> {
     let mut members: Map<String, Value> = serde_json::from_slice(body).map_err(malformed)?;
-    let of_fold = ["fold", "above"].into_iter().filter_map(|name| members.remove_entry(name)).collect();
+    let of_fold = ["fold", "above", "watch"].into_iter().filter_map(|name| members.remove_entry(name)).collect();
     let wanted: Wanted = serde_json::from_value(Value::Object(of_fold)).map_err(malformed)?;
     let above = wanted.above.unwrap_or(1);
     let wants = match wanted.fold {
@@ -77,11 +106,11 @@ fn definition(ctx: &AdminContext, body: &[u8]) -> Result<(FoldRange, FoldWants),
         Gathered::Sizes => FoldWants::BytesAbove(above),
         Gathered::Tombstones => FoldWants::Tombstones,
         Gathered::Buckets if members.is_empty() => {
-            return Ok((FoldRange::of_classes(ctx.kv.n_vals()), FoldWants::Buckets));
+            return Ok((FoldRange::of_classes(ctx.kv.n_vals()), FoldWants::Buckets, wanted));
         }
         Gathered::Buckets => return Err(malformed("a list of buckets is of no bucket")),
     };
-    Ok((range_of(Value::Object(members)).map_err(malformed)?, wants))
+    Ok((range_of(Value::Object(members)).map_err(malformed)?, wants, wanted))
 }
 
 /// The objects that a body selects. The error says what is wrong.
@@ -140,4 +169,39 @@ fn key_json(found: &FoundKey) -> Value {
         key["value"] = json!(number);
     }
     key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::tests::administration::admin_context;
+    use ombak_kv::{Kv, KvConfig, head_terms};
+    use ombak_storage::{MemoryConfig, MemoryFactory};
+    use std::sync::Arc;
+    use std::task::{Context, Waker};
+    use tempfile::TempDir;
+
+    /// The future of a request is dropped when its connection closes.
+    #[tokio::test]
+    async fn a_fold_is_under_way_until_its_caller_gives_it_up() {
+        let (dir, backups) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
+        let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
+        let config = KvConfig { ring_size: 8, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
+        let kv = Kv::open(config).expect("an engine");
+        let ctx = admin_context(kv.clone(), &backups);
+        let under_way = || ctx.folds.to_json(kv.shared_runtime().now());
+        let mut call = Box::pin(fold(&ctx, br#"{"fold": "stats", "bucket": "b", "watch": "w"}"#));
+        // Its steps run on another thread, so it waits.
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let shown = &under_way()["folds"][0];
+        assert_eq!((&shown["fold"], &shown["watch"], &shown["partitions"]), (&json!("stats"), &json!("w"), &json!(8)));
+        drop(call);
+        assert_eq!(under_way(), json!({ "folds": [] }));
+        let body = format!(r#"{{"fold": "stats", "bucket": "b", "watch": "{}"}}"#, "w".repeat(WATCH_BYTES_MAX + 1));
+        assert!(matches!(fold(&ctx, body.as_bytes()).await, Err(AdminError::BadRequest(_))));
+        assert_eq!(
+            fold(&ctx, br#"{"fold": "stats", "bucket": "b"}"#).await.map(|found| found["objects"].clone()),
+            Ok(json!(0))
+        );
+    }
 }

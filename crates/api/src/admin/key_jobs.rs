@@ -1,7 +1,7 @@
 //! The resources of the jobs of keys, which folds begin: erase, reap, repair, and the drop of a
 //! bucket.
 
-use super::fold::{bucket_json, range_of};
+use super::fold::{bucket_json, checked_watch, range_of};
 use super::key_decision::{Name, bytes_of};
 use super::path::AdminPath;
 use super::{AdminContext, AdminError};
@@ -32,6 +32,7 @@ fn refusal(error: QueueError) -> AdminError {
         | QueueError::Full { .. }
         | QueueError::FoldsAreOff
         | QueueError::TooManyJobs { .. }
+        | QueueError::Leaves
         | QueueError::NoSuchJob(_)
         | QueueError::PartOfDrop(..) => AdminError::Refused(error.to_string()),
     }
@@ -55,6 +56,8 @@ enum Begun {
 #[derive(Deserialize)]
 struct Wanted {
     job: Begun,
+    /// The word by which the caller finds its fold among those under way.
+    watch: Option<String>,
 }
 
 async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
@@ -62,18 +65,21 @@ async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let malformed = |why: String| AdminError::BadRequest(format!("{form}: {why}"));
     let mut members: serde_json::Map<String, Value> =
         serde_json::from_slice(body).map_err(|why| malformed(why.to_string()))?;
-    let job = json!({ "job": members.remove("job") });
-    let Wanted { job } = serde_json::from_value(job).map_err(|why| malformed(why.to_string()))?;
-    let kind = match job {
-        Begun::Erase => JobKind::Erase,
-        Begun::Reap => JobKind::Reap,
-        Begun::Repair => JobKind::Repair,
+    let of_job = json!({ "job": members.remove("job"), "watch": members.remove("watch") });
+    let Wanted { job, watch } = serde_json::from_value(of_job).map_err(|why| malformed(why.to_string()))?;
+    let watch = checked_watch(watch).map_err(malformed)?;
+    let (kind, name) = match job {
+        Begun::Erase => (JobKind::Erase, "erase"),
+        Begun::Reap => (JobKind::Reap, "reap"),
+        Begun::Repair => (JobKind::Repair, "repair"),
     };
     let range = range_of(Value::Object(members)).map_err(malformed)?;
     if ctx.kv.has_empty_folds() {
         return Err(refusal(QueueError::FoldsAreOff));
     }
-    let keys = ctx.key_queues.fill(kind, range, &mut UncountedMemory).await.map_err(refusal)?;
+    let under_way = ctx.folds.begin(name, watch, ctx.kv.shared_runtime().now());
+    let keys = ctx.key_queues.fill_watched(kind, range, &mut UncountedMemory, &under_way.progress).await;
+    let keys = keys.map_err(refusal)?;
     Ok(json!({ "keys": keys }))
 }
 
@@ -147,6 +153,7 @@ fn job_json(job: &JobStatus) -> Value {
         "changed": job.changed,
         "state": state,
         "why": why.or_else(|| job.waits_for.clone()),
+        "damage": job.damage,
         "part_of": job.part_of,
         "ended_secs": job.ended.as_ref().map(|(_, secs)| secs),
     });

@@ -18,9 +18,11 @@ mod cluster_command;
 mod encryption;
 mod error;
 mod fold;
+mod folds_under_way;
 mod functions;
 mod guard;
 mod index_repair;
+mod kept_trees;
 mod key_decision;
 mod key_jobs;
 mod live_config;
@@ -38,6 +40,7 @@ pub use backup::BackupJobs;
 pub use backup_place::BackupPlace;
 pub use cluster_command::{ClusterAdmin, ClusterCommand, ExchangeWish, ForMembers, HandoffDirection};
 pub use error::AdminError;
+pub use folds_under_way::FoldsUnderWay;
 pub use functions::{FunctionAdmin, FunctionRole, FunctionTest};
 pub use guard::{ADMIN_HEADER, AdminToken};
 pub use live_config::{Change, ConfigEntry, LiveConfig};
@@ -94,6 +97,8 @@ pub struct AdminContext {
     pub backups: BackupJobs,
     /// The keys that folds erase, reap and repair.
     pub key_queues: KeyQueues,
+    /// The folds of operators.
+    pub folds: FoldsUnderWay,
     /// Where backups may be written.
     pub backup_place: BackupPlace,
     /// The cluster of the node, which may be of this node alone.

@@ -6,8 +6,8 @@
 
 use super::path::AdminPath;
 use super::{
-    backup, cluster, fold, functions, index_repair, key_jobs, live_config, node, restored_keys, scrub, security, top,
-    types, unreadable_keys,
+    backup, cluster, fold, functions, index_repair, kept_trees, key_jobs, live_config, node, restored_keys, scrub,
+    security, top, types, unreadable_keys,
 };
 use crate::access::{Access, AdminRole};
 use http::Method;
@@ -24,6 +24,7 @@ const MODULES: &[&[AdminPath]] = &[
     scrub::PATHS,
     fold::PATHS,
     key_jobs::PATHS,
+    kept_trees::PATHS,
     index_repair::PATHS,
     types::PATHS,
     functions::PATHS,
@@ -71,6 +72,9 @@ mod tests {
         (Method::GET, "scrub", "ombak_admin.scrub"),
         (Method::POST, "scrub", "ombak_admin.change_scrub"),
         (Method::POST, "fold", "ombak_admin.fold"),
+        (Method::GET, "folds", "ombak_admin.fold"),
+        (Method::GET, "kept-trees", "ombak_admin.kept_trees"),
+        (Method::POST, "kept-trees/rebuild", "ombak_admin.rebuild_kept_trees"),
         (Method::GET, "key-jobs", "ombak_admin.key_jobs"),
         (Method::POST, "key-jobs", "ombak_admin.change_key_jobs"),
         (Method::POST, "key-jobs/state", "ombak_admin.change_key_jobs"),

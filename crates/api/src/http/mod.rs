@@ -44,7 +44,7 @@ mod resources;
 mod server;
 mod service;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod url;
 pub(crate) mod wire;
 

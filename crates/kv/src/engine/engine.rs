@@ -4,6 +4,7 @@ use super::after_reply::AnsweredRequests;
 use super::background::Background;
 use super::coverage_state::CoverageState;
 use super::forwarded_puts::ForwardedPuts;
+use super::leaving::Leaving;
 use super::local_replica::LocalReplica;
 use super::placements::{Placements, RequestPlacement};
 use super::repair_answers::AnswersSlot;
@@ -95,6 +96,8 @@ pub(crate) struct Engine {
     pub(super) answered: AnsweredRequests,
     /// Whether this node goes on after a pause.
     pub(crate) waking: Waking,
+    /// Whether this node leaves its cluster, and what it has to end before.
+    pub(crate) leaving: Leaving,
     /// Reads what nobody asks for.
     pub(crate) scrubbing: Arc<Scrubbing>,
     /// Keeps the trees that folds ask for.
@@ -177,6 +180,7 @@ impl Engine {
             reaping: ReapingState::new(floors, due, &config, identity.boot),
             conditional: ConditionalPuts::new(ballots),
             waking: Waking::new(config.runtime.now()),
+            leaving: Leaving::default(),
             hot: HotKeys::new(config.runtime.now()),
             slow,
             config,

@@ -6,7 +6,7 @@
 //! together in a [`FoldResult`].
 //!
 //! What it is not: it does not know who answers for which home partition. That is the business of
-//! the coverage question `coverage/questions/fold.rs`. It changes no object.
+//! the coverage question `coverage/questions/fold`. It changes no object.
 //!
 //! Invariants:
 //! * Tombstones are objects like others, unless the fold asks for living ones.
@@ -15,12 +15,13 @@
 //!   home partition keeps the tree (`kept_trees`), it answers in place of a walk, with the same
 //!   parts.
 //! * A result holds at most [`FOUND_MAX`] keys or buckets. A [`KeyConsumer`] gets any number of
-//!   keys.
+//!   keys in bounded pieces, and no key twice.
 
 mod entry;
 mod gathered;
 mod kept;
 mod key_consumer;
+mod progress;
 mod range;
 mod result;
 mod stats;
@@ -30,6 +31,7 @@ mod wants;
 pub use entry::GatheredEntry;
 pub(crate) use kept::{gather_kept, kept_class};
 pub use key_consumer::KeyConsumer;
+pub use progress::FoldProgress;
 pub use range::{FoldOf, FoldRange, SegmentFilter};
 pub(crate) use result::FOUND_MAX;
 pub use result::FoldResult;

@@ -2,7 +2,7 @@
 
 use crate::coverage::{Planner, fold, fold_keys};
 use crate::engine::{Kv, check_bucket};
-use crate::folds::{FoldOf, FoldRange, FoldResult, FoldWants, KeyConsumer};
+use crate::folds::{FoldOf, FoldProgress, FoldRange, FoldResult, FoldWants, KeyConsumer};
 use crate::requests::MemoryReservation;
 use ombak_types::Error;
 use std::sync::Arc;
@@ -25,6 +25,17 @@ impl Kv {
         wants: FoldWants,
         room: &mut dyn MemoryReservation,
     ) -> Result<FoldResult, Error> {
+        self.fold_watched(range, wants, room, &FoldProgress::default()).await
+    }
+
+    /// As [`Self::fold`]. `progress` says meanwhile how far it is.
+    pub async fn fold_watched(
+        &self,
+        range: FoldRange,
+        wants: FoldWants,
+        room: &mut dyn MemoryReservation,
+        progress: &FoldProgress,
+    ) -> Result<FoldResult, Error> {
         let classes = self.classes_of(&range.of)?;
         self.engine.check_open()?;
         if classes.is_empty() || self.has_empty_folds() {
@@ -32,12 +43,12 @@ impl Kv {
         }
         let deadline = self.now().checked_add(FOLD_TIME_MAX);
         let planner = Planner::new(self.engine.clone(), deadline)?;
-        fold(planner, (Arc::new(range), wants), &classes, room).await
+        fold(planner, (Arc::new(range), wants), &classes, room, progress).await
     }
 
-    /// Finds keys over all nodes, and gives them to a consumer as home partitions are done. So
-    /// there may be more keys than a result can hold, but not of one home partition. Returns the
-    /// number of keys.
+    /// Finds keys over all nodes, and gives them to a consumer in bounded pieces. So there may be
+    /// more keys than a result can hold, also of one home partition. Returns the number of keys,
+    /// and none of them comes twice.
     ///
     /// If it fails, the consumer may have got some of the keys. The errors are those of
     /// [`Self::fold`].
@@ -48,6 +59,18 @@ impl Kv {
         room: &mut dyn MemoryReservation,
         consumer: &mut dyn KeyConsumer,
     ) -> Result<u64, Error> {
+        self.fold_keys_watched(range, wants, room, consumer, &FoldProgress::default()).await
+    }
+
+    /// As [`Self::fold_keys`]. `progress` says meanwhile how far it is.
+    pub async fn fold_keys_watched(
+        &self,
+        range: FoldRange,
+        wants: FoldWants,
+        room: &mut dyn MemoryReservation,
+        consumer: &mut dyn KeyConsumer,
+        progress: &FoldProgress,
+    ) -> Result<u64, Error> {
         let classes = self.classes_of(&range.of)?;
         self.engine.check_open()?;
         if classes.is_empty() || self.has_empty_folds() {
@@ -55,7 +78,7 @@ impl Kv {
         }
         let deadline = self.now().checked_add(FOLD_TIME_MAX);
         let planner = Planner::new(self.engine.clone(), deadline)?;
-        fold_keys(planner, (Arc::new(range), wants), &classes, room, consumer).await
+        fold_keys(planner, (Arc::new(range), wants), &classes, (room, progress), consumer).await
     }
 
     /// Whether folds find nothing because the configuration says so.

@@ -133,6 +133,11 @@ impl PartitionTrees {
         self.usable(n).is_some()
     }
 
+    /// Whether the class has a complete tree with versions that expire.
+    pub(crate) fn has_expiring(&self, n: u32) -> bool {
+        self.usable(n).is_some_and(|tree| tree.has_expiring())
+    }
+
     fn usable(&self, n: u32) -> Option<Arc<ClassTree>> {
         let is_usable = |tree: &&Arc<ClassTree>| tree.n == n && tree.is_complete() && self.is_current(tree);
         self.trees.load().iter().find(is_usable).cloned()

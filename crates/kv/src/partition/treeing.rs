@@ -46,6 +46,12 @@ impl Partition {
         self.trees().is_some_and(|trees| trees.has_tree(n))
     }
 
+    /// Whether the class with this n has a complete tree that is not answered, because versions of
+    /// the class expire.
+    pub(crate) fn has_expiring_in_tree(&self, n: u32) -> bool {
+        self.trees().is_some_and(|trees| trees.has_expiring(n))
+    }
+
     /// Begins to build the tree of the class with this n. None if the partition keeps no trees, or
     /// if a build is under way.
     ///

@@ -1,6 +1,6 @@
 //! The thread that makes trees as the schedule says, and what it counts and logs.
 
-use super::schedule::TreeSchedule;
+use super::schedule::{Next, Room, TreeSchedule};
 use crate::buckets::BucketRegistry;
 use crate::config::{KeepTrees, KvConfig, TreesConfig};
 use crate::kept_trees::{BuildFailure, BuildStep, TREE_BYTES_MAX, TreeBuild};
@@ -39,15 +39,15 @@ struct Counts {
 }
 
 /// What the thread is at.
-struct Work {
-    schedule: TreeSchedule,
+pub(super) struct Work {
+    pub(super) schedule: TreeSchedule,
     /// The classes of which this node is a primary.
-    classes: BTreeSet<ClassId>,
+    pub(super) classes: BTreeSet<ClassId>,
     /// The one build that is under way.
-    build: Option<(ClassId, TreeBuild)>,
+    pub(super) build: Option<(ClassId, TreeBuild)>,
     looked: Option<Instant>,
     /// Whether some class has nothing to do before the next look.
-    is_idle: bool,
+    pub(super) is_idle: bool,
     works_in_bursts: bool,
     has_told_of_memory: bool,
 }
@@ -55,11 +55,11 @@ struct Work {
 /// The kept trees of one node; see the module.
 pub(crate) struct TreeKeeping {
     config: TreesConfig,
-    partitions: Arc<PartitionTable>,
+    pub(super) partitions: Arc<PartitionTable>,
     buckets: Arc<BucketRegistry>,
-    runtime: Arc<dyn Runtime>,
+    pub(super) runtime: Arc<dyn Runtime>,
     placement: Mutex<Option<(NodeId, Placement)>>,
-    work: Mutex<Work>,
+    pub(super) work: Mutex<Work>,
     /// The n_vals that folds have asked for since the last round.
     asked: Mutex<BTreeSet<u32>>,
     is_changed: AtomicBool,
@@ -197,20 +197,28 @@ impl TreeKeeping {
         };
         let random = || self.runtime.random_u64().unwrap_or_default();
         let Work { schedule, classes, .. } = work;
-        let Some(class) = schedule.next(classes, now, has_tree, random) else {
-            work.is_idle = true;
-            return;
+        let class = match schedule.next(classes, now, has_tree, self.room(), random) {
+            Next::Build(class) => class,
+            Next::NoRoom => {
+                if !std::mem::replace(&mut work.has_told_of_memory, true) {
+                    let memory_bytes_max = self.config.memory_bytes_max;
+                    warn!(memory_bytes_max, "kept trees have no more room: folds walk in place of the others");
+                }
+                // The next look finds what has become free.
+                work.is_idle = true;
+                return;
+            }
+            Next::Nothing => {
+                work.is_idle = true;
+                return;
+            }
         };
         let Some(partition) = self.partitions.get(class.partition) else {
             return work.schedule.failed(class, now);
         };
-        if self.memory_bytes() + TREE_BYTES_MAX as u64 > self.config.memory_bytes_max {
-            if !std::mem::replace(&mut work.has_told_of_memory, true) {
-                let memory_bytes_max = self.config.memory_bytes_max;
-                warn!(memory_bytes_max, "kept trees have no more room: folds walk in place of the others");
-            }
-            work.is_idle = true;
-            return;
+        if work.has_told_of_memory && !has_tree(class) {
+            work.has_told_of_memory = false;
+            info!("kept trees have room again: those that had none are made");
         }
         match partition.begin_tree(class.n) {
             Ok(Some(build)) => work.build = Some((class, build)),
@@ -250,6 +258,13 @@ impl TreeKeeping {
             warn!(partition = class.partition, n = class.n, %error, "a tree could not be made; it is tried again");
         }
         work.schedule.failed(class, self.runtime.now());
+    }
+
+    /// The room for more trees. If two do not fit, there is one, and it is never made anew.
+    fn room(&self) -> Room {
+        let (used, tree, max) = (self.memory_bytes(), TREE_BYTES_MAX as u64, self.config.memory_bytes_max);
+        let has_one = used + tree <= max;
+        Room { has_one, may_be_new: used + 2 * tree <= max || used == 0 && has_one }
     }
 
     /// What the trees take when all of their leaves are in use. A tree grows after it was made.

@@ -15,10 +15,13 @@
 //! Invariants:
 //! * A node keeps trees of the classes that it is a primary of, and no others.
 //! * One tree is built at a time, and never faster than the configured number of versions a second.
-//! * All trees together take no more memory than the configuration allows.
+//! * All trees together take no more memory than the configuration allows. One tree keeps its room,
+//!   so that trees can be made anew also when no further one has room.
 //! * A build, and a stop, wait for one step, which is short.
 
 mod keeping;
 mod schedule;
+mod status;
 
 pub(crate) use keeping::{ROUND, TreeKeeping};
+pub use status::{KeptTree, TreeState};

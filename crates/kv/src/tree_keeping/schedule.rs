@@ -18,6 +18,26 @@ struct Failed {
     not_before: Instant,
 }
 
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The tree of this class is made, or made anew.
+    Build(ClassId),
+    /// There is no room for a tree that is wanted.
+    NoRoom,
+    Nothing,
+}
+
+/// How many trees there is room for beside those that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// Whether one more tree has room.
+    pub(super) has_one: bool,
+    /// Whether it may be of a class that has none. One tree must keep its room: to make a tree anew
+    /// takes that of two.
+    pub(super) may_be_new: bool,
+}
+
 /// When which trees are made; see the module.
 #[derive(Debug)]
 pub(super) struct TreeSchedule {
@@ -26,12 +46,20 @@ pub(super) struct TreeSchedule {
     asked: BTreeMap<u32, Instant>,
     /// When a tree is made anew that is there.
     rebuilds: BTreeMap<ClassId, Instant>,
+    /// When a tree was made in this run.
+    made: BTreeMap<ClassId, Instant>,
     failed: BTreeMap<ClassId, Failed>,
 }
 
 impl TreeSchedule {
     pub(super) const fn new(config: TreesConfig) -> Self {
-        Self { config, asked: BTreeMap::new(), rebuilds: BTreeMap::new(), failed: BTreeMap::new() }
+        Self {
+            config,
+            asked: BTreeMap::new(),
+            rebuilds: BTreeMap::new(),
+            made: BTreeMap::new(),
+            failed: BTreeMap::new(),
+        }
     }
 
     /// A fold asks for the tree of an n_val. Returns whether its trees are wanted from now on and
@@ -64,25 +92,32 @@ impl TreeSchedule {
         let ns: BTreeSet<u32> = classes.iter().map(|class| class.n).collect();
         self.asked.retain(|n, _| ns.contains(n));
         self.rebuilds.retain(|class, _| classes.contains(class));
+        self.made.retain(|class, _| classes.contains(class));
         self.failed.retain(|class, _| classes.contains(class));
     }
 
-    /// The class whose tree is made next: one that has none, or one whose rebuild is due. `random`
-    /// spreads the rebuilds of trees of an earlier run.
+    /// The class whose tree is made next: one that has none, or one whose rebuild is due. A tree
+    /// that lacks room holds up no rebuild. `random` spreads the rebuilds of trees of an earlier
+    /// run.
     pub(super) fn next(
         &mut self,
         classes: &BTreeSet<ClassId>,
         now: Instant,
         has_tree: impl Fn(ClassId) -> bool,
+        room: Room,
         mut random: impl FnMut() -> u64,
-    ) -> Option<ClassId> {
-        let mut due = None;
+    ) -> Next {
+        let (mut due, mut lacks_room) = (None, false);
         for class in classes.iter().copied() {
             if !self.is_wanted(class.n, now) || self.failed.get(&class).is_some_and(|failed| now < failed.not_before) {
                 continue;
             }
             if !has_tree(class) {
-                return Some(class);
+                if room.may_be_new {
+                    return Next::Build(class);
+                }
+                lacks_room = true;
+                continue;
             }
             let delay = self.config.rebuild_delay;
             let at = *self.rebuilds.entry(class).or_insert_with(|| now + REBUILD_MIN + part_of(delay, random()));
@@ -90,12 +125,28 @@ impl TreeSchedule {
                 due = due.or(Some(class));
             }
         }
-        due
+        match due {
+            Some(class) if room.has_one => Next::Build(class),
+            Some(_) => Next::NoRoom,
+            None if lacks_room => Next::NoRoom,
+            None => Next::Nothing,
+        }
+    }
+
+    /// Lets a tree that is there be made anew at this time.
+    pub(super) fn rebuild_at(&mut self, class: ClassId, at: Instant) {
+        self.rebuilds.insert(class, at);
+    }
+
+    /// When the tree of a class was made in this run, and when it is made anew.
+    pub(super) fn times(&self, class: ClassId) -> (Option<Instant>, Option<Instant>) {
+        (self.made.get(&class).copied(), self.rebuilds.get(&class).copied())
     }
 
     /// A tree was made.
     pub(super) fn ended(&mut self, class: ClassId, now: Instant, random: u64) {
         self.failed.remove(&class);
+        self.made.insert(class, now);
         let wait = self.config.rebuild_wait.max(REBUILD_MIN) + part_of(self.config.rebuild_delay, random);
         self.rebuilds.insert(class, now + wait);
     }
@@ -131,8 +182,15 @@ mod tests {
         rebuild_delay: Duration::from_secs(500),
     };
 
+    const ROOM: Room = Room { has_one: true, may_be_new: true };
+
     fn class(partition: u32, n: u32) -> ClassId {
         ClassId { partition, n }
+    }
+
+    /// The class of what comes next.
+    fn built(next: Next) -> Option<ClassId> {
+        if let Next::Build(class) = next { Some(class) } else { None }
     }
 
     #[test]
@@ -140,7 +198,7 @@ mod tests {
         let (mut schedule, now) = (TreeSchedule::new(CONFIG), Instant::now());
         let classes = BTreeSet::from([class(0, 2), class(0, 3), class(1, 3)]);
         let next = |schedule: &mut TreeSchedule, now, has: &[ClassId]| {
-            schedule.next(&classes, now, |class| has.contains(&class), || 0)
+            built(schedule.next(&classes, now, |class| has.contains(&class), ROOM, || 0))
         };
         assert_eq!(next(&mut schedule, now, &[]), None);
         assert!(schedule.asked(3, now) && !schedule.asked(3, now));
@@ -163,7 +221,7 @@ mod tests {
         let due = |schedule: &mut TreeSchedule, after_secs: u64, random: u64| {
             let now = now + Duration::from_secs(after_secs);
             schedule.asked(3, now);
-            schedule.next(&classes, now, |_| true, || random)
+            built(schedule.next(&classes, now, |_| true, ROOM, || random))
         };
         schedule.ended(class(0, 3), now, u64::MAX / 2);
         // The other one is of an earlier run.
@@ -180,14 +238,31 @@ mod tests {
         schedule.asked(3, now);
         for pause in [1, 2, 4, 8] {
             schedule.failed(class(0, 3), now);
-            assert_eq!(schedule.next(&classes, now, |_| false, || 0), Some(class(1, 3)));
+            assert_eq!(built(schedule.next(&classes, now, |_| false, ROOM, || 0)), Some(class(1, 3)));
             now += Duration::from_secs(pause);
-            assert_eq!(schedule.next(&classes, now, |_| false, || 0), Some(class(0, 3)));
+            assert_eq!(built(schedule.next(&classes, now, |_| false, ROOM, || 0)), Some(class(0, 3)));
         }
         assert_eq!(schedule.failures(class(0, 3)), 4);
         schedule.ended(class(0, 3), now, 0);
         assert_eq!(schedule.failures(class(0, 3)), 0);
         schedule.retain(&BTreeSet::from([class(1, 2)]));
         assert!(!schedule.is_wanted(3, now), "no bucket has this n_val any more");
+    }
+
+    #[test]
+    fn a_tree_without_room_holds_up_no_rebuild_and_comes_when_there_is_room() {
+        let (mut schedule, now) = (TreeSchedule::new(CONFIG), Instant::now());
+        let classes = BTreeSet::from([class(0, 3), class(1, 3)]);
+        let full = Room { may_be_new: false, ..ROOM };
+        schedule.asked(3, now);
+        schedule.ended(class(1, 3), now, 0);
+        let has_tree = |class: ClassId| class.partition == 1;
+        let next = |schedule: &mut TreeSchedule, room| schedule.next(&classes, now, has_tree, room, || u64::MAX);
+        assert_eq!(next(&mut schedule, full), Next::NoRoom);
+        schedule.rebuild_at(class(1, 3), now);
+        assert_eq!(next(&mut schedule, full), Next::Build(class(1, 3)));
+        assert_eq!(next(&mut schedule, Room { has_one: false, ..full }), Next::NoRoom);
+        assert_eq!(next(&mut schedule, ROOM), Next::Build(class(0, 3)));
+        assert_eq!(schedule.times(class(1, 3)), (Some(now), Some(now)));
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::coverage::{Cluster, Fault};
 use bytes::Bytes;
-use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, Found, SegmentFilter};
-use ombak_kv::{KeepTrees, Kv, KvConfig, MemoryReservation, PutOptions, PutRequest};
+use ombak_kv::folds::{FoldRange, FoldResult, FoldWants, Found, FoundKey, KeyConsumer, SegmentFilter};
+use ombak_kv::{KeepTrees, KeptTree, Kv, KvConfig, MemoryReservation, PutOptions, PutRequest, TreeState};
+use ombak_ring::KeyHash;
 use ombak_storage::fs::RealFs;
 use ombak_storage::{BitcaskFactory, JournalConfig};
 use ombak_tictac::{ClockHash, Segment, Tree, TreeSize};
@@ -169,6 +170,49 @@ async fn nothing_counts_twice_when_another_replica_begins_again() {
     }
 }
 
+/// Counts how often each key comes.
+#[derive(Default)]
+struct Taken {
+    keys: BTreeMap<Bytes, usize>,
+    largest: usize,
+}
+
+impl KeyConsumer for Taken {
+    fn take(&mut self, keys: Vec<FoundKey>) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>> {
+        self.largest = self.largest.max(keys.len());
+        keys.into_iter().for_each(|found| *self.keys.entry(found.key).or_default() += 1);
+        Box::pin(ready(Ok(())))
+    }
+}
+
+/// All keys are in one home partition, and nodes fail after a consumer has got many of them.
+#[tokio::test]
+async fn a_consumer_gets_each_key_of_a_large_home_partition_once_whichever_nodes_fail() {
+    const KEYS: usize = 9_000;
+    for fault in [None, Some(Fault::Breaks(45)), Some(Fault::Breaks(70)), Some(Fault::Ends(50))] {
+        let cluster = Cluster::of(4);
+        let (ring, bucket) = (cluster.nodes[0].ring(), Bucket::untyped("b"));
+        let first = cluster.nodes[0].identity().node_id;
+        let home_of = |key: &str| ring.home_of(&KeyHash::of_key(&bucket, key.as_bytes()));
+        // The first node asks, and holds nothing of it.
+        let home = (0..).find(|home| !ring.replica_set(*home, 3).contains(&first)).unwrap();
+        let keys: Vec<String> =
+            (0..).map(|number| format!("k{number}")).filter(|key| home_of(key) == home).take(KEYS).collect();
+        let mut head = Vec::new();
+        encode_head(&object(1), &mut head);
+        keys.iter().for_each(|key| cluster.store_head(&bucket, key, 3, &head));
+        if let Some(fault) = fault {
+            cluster.fault(1, fault);
+            cluster.fault(2, fault);
+        }
+        let (range, mut taken) = (FoldRange::of_bucket(bucket.clone()), Taken::default());
+        let told = cluster.nodes[0].fold_keys(range, FoldWants::Living, &mut Room, &mut taken).await;
+        assert_eq!((told, taken.keys.len()), (Ok(KEYS as u64), KEYS), "{fault:?}");
+        assert!(taken.keys.values().all(|times| *times == 1), "{fault:?}");
+        assert!(taken.largest < KEYS, "it came in pieces");
+    }
+}
+
 #[tokio::test]
 async fn a_fold_fails_when_some_home_partition_has_no_replica() {
     let cluster = Cluster::of(4);
@@ -287,6 +331,64 @@ async fn kept_trees_are_given_up_when_nobody_asks() {
     root(node, 3).await;
     until("its trees are made", || kept_trees(node) > 0).await;
     until("its trees are given up", || kept_trees(node) == 0).await;
+}
+
+fn built(node: &Kv) -> u64 {
+    node.stats().numbers().into_iter().find(|(name, _)| name.contains("kept_trees_built")).unwrap().1
+}
+
+/// The trees of an n_val that are there.
+fn there(node: &Kv, n: u32) -> usize {
+    let is_there = |tree: &&KeptTree| tree.n_val == n && matches!(tree.state, TreeState::Built | TreeState::Rebuilding);
+    node.kept_trees().unwrap().iter().filter(is_there).count()
+}
+
+/// Not all trees have room. Those that are there are made anew nevertheless, and the others come
+/// when nobody asks for the first ones any more.
+#[tokio::test]
+async fn trees_are_made_anew_in_full_memory_and_others_come_when_it_is_free_again() {
+    let cluster = Cluster::with(1, |_, config| {
+        (config.trees.keep, config.trees.idle) = (KeepTrees::WhenAsked, Duration::from_secs(4));
+        // That of three trees, one of which is the room of a rebuild.
+        config.trees.memory_bytes_max = 13 << 20;
+    });
+    let node = &cluster.nodes[0];
+    put(node, &Bucket::untyped("b"), "k".to_owned()).await;
+    put(node, &Bucket::untyped("n2"), "k".to_owned()).await;
+    assert_eq!(node.kept_trees(), Some(Vec::new()), "nobody has asked");
+    root(node, 3).await;
+    until("two trees are made", || there(node, 3) == 2).await;
+    let homes = node.stores().count();
+    assert_eq!(node.kept_trees().unwrap().len(), homes, "the others are wanted");
+    let before = built(node);
+    assert_eq!(node.rebuild_kept_trees(None, Duration::ZERO), Some(homes));
+    until("both are made anew", || built(node) == before + 2).await;
+    assert_eq!(there(node, 3), 2);
+    let began = Instant::now();
+    while (there(node, 3), there(node, 2)) != (0, 2) {
+        assert!(began.elapsed() < Duration::from_secs(30), "the others do not have their turn");
+        root(node, 2).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_tree_of_one_partition_is_made_anew_at_its_time() {
+    let cluster = Cluster::with(1, |_, config| config.trees.keep = KeepTrees::WhenAsked);
+    let node = &cluster.nodes[0];
+    put(node, &Bucket::untyped("b"), "k".to_owned()).await;
+    root(node, 3).await;
+    let homes = node.stores().count();
+    until("all trees are made", || there(node, 3) == homes).await;
+    let before = built(node);
+    assert_eq!(node.rebuild_kept_trees(Some(1), Duration::from_secs(3_600)), Some(1));
+    let tree = node.kept_trees().unwrap().into_iter().find(|tree| tree.partition == 1).unwrap();
+    assert!(tree.made_before.is_some() && tree.made_anew_in.is_some_and(|time| time <= Duration::from_secs(3_600)));
+    assert_eq!(built(node), before, "it is not due");
+    assert_eq!(node.rebuild_kept_trees(Some(1), Duration::ZERO), Some(1));
+    until("one is made anew", || built(node) == before + 1).await;
+    let never = Cluster::with(1, |_, config| config.trees.keep = KeepTrees::Never);
+    assert_eq!(never.nodes[0].kept_trees(), None);
 }
 
 /// Riak's `verify_tictac_aae_treeexclude`, as far as trees show it: a bucket that is left out is in

@@ -3,7 +3,7 @@
 use super::cluster_args::{ClusterCommand, HandoffCommand};
 use super::debug::DebugArgs;
 use super::exchange_args::{NodeCommand, TictacaaeCommand};
-use super::fold::FoldCommand;
+use super::fold::FoldCall;
 use super::function_args::FunctionCommand;
 use super::key_jobs::BucketCommand;
 use super::repair_2i::Repair2iArgs;
@@ -243,7 +243,8 @@ pub enum AdminCommand {
     /// has repaired.
     #[command(alias = "aae_status")]
     AaeStatus,
-    /// Suspend and resume the exchanges between primaries, and set how often they run.
+    /// Suspend and resume the exchanges between primaries, and set how often they run; show kept
+    /// trees, and make them anew.
     #[command(subcommand)]
     Tictacaae(TictacaaeCommand),
     /// Repair a node.
@@ -251,8 +252,7 @@ pub enum AdminCommand {
     Node(NodeCommand),
     /// Gather something of many objects at once, over the whole cluster; erase, reap and repair
     /// them.
-    #[command(subcommand)]
-    Fold(FoldCommand),
+    Fold(FoldCall),
     /// Drop a bucket.
     #[command(subcommand)]
     Bucket(BucketCommand),

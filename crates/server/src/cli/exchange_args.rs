@@ -1,7 +1,7 @@
 //! The grammar of the commands about exchanges between primaries. Users see the doc comments of
 //! this file in `--help`.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// The members that a command of Riak's form is for.
 #[derive(Clone, Debug, Args)]
@@ -35,6 +35,53 @@ pub enum TictacaaeCommand {
         #[command(flatten)]
         of: OnMembers,
     },
+    /// Print the kept trees of this node that are not there or are being made.
+    Treestatus {
+        /// Print trees in these states: unbuilt (also 'empty' or 'partial'), building, built,
+        /// rebuilding, or all.
+        #[arg(long, value_name = "STATES", value_delimiter = ',', default_value = "unbuilt,rebuilding,building")]
+        show: Vec<TreeStates>,
+        /// Riak's choice of the form. '--json' prints JSON.
+        #[arg(long, hide = true, value_parser = ["table", "human"])]
+        format: Option<String>,
+    },
+    /// Make the kept trees of this node anew now, one after the other.
+    #[command(alias = "rebuild_now")]
+    RebuildNow {
+        #[command(flatten)]
+        of: OnPartition,
+    },
+    /// Make the kept trees of this node anew after a time.
+    #[command(alias = "rebuild_soon")]
+    RebuildSoon {
+        /// The time in seconds.
+        #[arg(value_name = "SECONDS")]
+        delay: u64,
+        #[command(flatten)]
+        of: OnPartition,
+    },
+}
+
+/// States of kept trees, by Riak's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TreeStates {
+    #[value(alias = "empty", alias = "partial")]
+    Unbuilt,
+    Building,
+    Built,
+    Rebuilding,
+    All,
+}
+
+/// The partitions of this node that a command is for.
+#[derive(Clone, Debug, Args)]
+pub struct OnPartition {
+    /// The number of a partition, or 'all'.
+    #[arg(short = 'p', value_name = "PARTITION", default_value = "all")]
+    pub partition: String,
+    /// Ask this member. The command is for the node that is asked, so only its name is accepted.
+    #[arg(short = 'n', long = "member", value_name = "NODE")]
+    pub member: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

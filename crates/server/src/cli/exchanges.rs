@@ -5,6 +5,7 @@ use super::args::Common;
 use super::cluster::{ask, print, show};
 use super::exchange_args::{NodeRepairCommand, OnMembers, TictacaaeCommand};
 use super::failure::Failure;
+use super::kept_trees;
 use super::output::Output;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -35,6 +36,9 @@ pub async fn tictacaae(command: &TictacaaeCommand, common: &Common, out: Output)
             let text = members.iter().map(line).collect::<Vec<_>>().join("\n");
             out.result(&json!({ "members": shown.collect::<Vec<_>>() }), || text)
         }
+        TictacaaeCommand::Treestatus { show, .. } => kept_trees::show(show, common, out).await,
+        TictacaaeCommand::RebuildNow { of } => kept_trees::rebuild(0, of, common, out).await,
+        TictacaaeCommand::RebuildSoon { delay, of } => kept_trees::rebuild(*delay, of, common, out).await,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The command `ombak admin fold`: what operators ask of many objects at once.
 
-use super::admin_client::request_within;
 use super::args::Common;
 use super::failure::Failure;
+use super::fold_progress::watched;
 use super::key_jobs::{self, Change, KeyJob};
 use super::key_names::shown_key;
 use super::output::{Output, shown};
@@ -19,9 +19,20 @@ pub(super) const PATH: &str = "/admin/v1/fold";
 /// How long the node may take. A fold ends there after an hour.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_660);
 
+/// The command with what all folds have in common. Users see the doc comments in `--help`.
+#[derive(Debug, Args)]
+pub struct FoldCall {
+    /// Print on standard error how far the fold is. On a terminal this is done anyway. Ctrl-C ends
+    /// the fold.
+    #[arg(long, global = true)]
+    progress: bool,
+    #[command(subcommand)]
+    command: FoldCommand,
+}
+
 /// The folds. Users see the doc comments in `--help`.
 #[derive(Debug, Subcommand)]
-pub enum FoldCommand {
+enum FoldCommand {
     /// Count the objects of a bucket, with their bytes and siblings.
     Stats {
         #[command(flatten)]
@@ -132,7 +143,8 @@ impl FoldArgs {
 }
 
 /// Runs a fold and prints what it has gathered, or a command about jobs.
-pub async fn run(command: &FoldCommand, common: &Common, out: Output) -> Result<(), Failure> {
+pub async fn run(FoldCall { progress, command }: &FoldCall, common: &Common, out: Output) -> Result<(), Failure> {
+    let begin = async |job, of, yes| key_jobs::begin(job, of, (yes, *progress), common, out).await;
     let gather = |of: &FoldArgs, fold| of.body(Some(("fold", fold)));
     let (mut body, text): (Value, fn(&Value) -> String) = match command {
         FoldCommand::Stats { of } => (gather(of, "stats"), stats_text),
@@ -140,9 +152,9 @@ pub async fn run(command: &FoldCommand, common: &Common, out: Output) -> Result<
         FoldCommand::Sizes { of, .. } => (gather(of, "sizes"), |answer| keys_text(answer, "bytes")),
         FoldCommand::Tombstones { of } => (gather(of, "tombstones"), |answer| keys_text(answer, "")),
         FoldCommand::Buckets => (json!({ "fold": "buckets" }), buckets_text),
-        FoldCommand::Erase { of, yes } => return key_jobs::begin(KeyJob::Erase, of, *yes, common, out).await,
-        FoldCommand::Reap { of } => return key_jobs::begin(KeyJob::Reap, of, true, common, out).await,
-        FoldCommand::Repair { of } => return key_jobs::begin(KeyJob::Repair, of, true, common, out).await,
+        FoldCommand::Erase { of, yes } => return begin(KeyJob::Erase, of, *yes).await,
+        FoldCommand::Reap { of } => return begin(KeyJob::Reap, of, true).await,
+        FoldCommand::Repair { of } => return begin(KeyJob::Repair, of, true).await,
         FoldCommand::Jobs => return key_jobs::show(common, out).await,
         FoldCommand::Pause { job } => return key_jobs::change(Change::Pause, *job, common, out).await,
         FoldCommand::Resume { job } => return key_jobs::change(Change::Resume, *job, common, out).await,
@@ -152,8 +164,7 @@ pub async fn run(command: &FoldCommand, common: &Common, out: Output) -> Result<
         body["above"] = json!(above);
     }
     let target = Target::find(common)?;
-    let answer = request_within(ANSWER_TIMEOUT, &target, PATH, &body.to_string()).await;
-    let answer = answer.map_err(|e| e.into_failure(&target))?;
+    let answer = watched(&target, PATH, body, *progress).await?;
     out.result(&answer, || text(&answer))
 }
 

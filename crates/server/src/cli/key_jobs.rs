@@ -4,6 +4,7 @@ use super::admin_client::{request, request_within};
 use super::args::Common;
 use super::failure::Failure;
 use super::fold::{ANSWER_TIMEOUT, FoldArgs, PATH as FOLD_PATH};
+use super::fold_progress::watched;
 use super::output::{Output, shown};
 use super::target::Target;
 use super::value_json::name;
@@ -77,17 +78,23 @@ pub struct DropArgs {
 }
 
 /// Lets a fold begin a job. To erase needs the consent of `yes`; otherwise the objects are counted.
-pub async fn begin(job: KeyJob, of: &FoldArgs, yes: bool, common: &Common, out: Output) -> Result<(), Failure> {
+pub async fn begin(
+    job: KeyJob,
+    of: &FoldArgs,
+    (yes, progress): (bool, bool),
+    common: &Common,
+    out: Output,
+) -> Result<(), Failure> {
     let target = Target::find(common)?;
     if job == KeyJob::Erase && !yes {
-        let stats = post(&target, FOLD_PATH, &of.body(Some(("fold", "stats")))).await?;
+        let stats = watched(&target, FOLD_PATH, of.body(Some(("fold", "stats"))), progress).await?;
         let text = || {
             let objects = &stats["objects"];
             format!("this selects {objects} objects, tombstones included: --yes erases what is living of them")
         };
         return out.result(&json!({ "selected": stats["objects"] }), text);
     }
-    let answer = post(&target, PATH, &of.body(Some(("job", job.word())))).await?;
+    let answer = watched(&target, PATH, of.body(Some(("job", job.word()))), progress).await?;
     out.result(&answer, || match answer["keys"].as_u64() {
         Some(0) | None => format!("there is nothing to {}", job.word()),
         Some(keys) => {
@@ -124,7 +131,7 @@ pub async fn bucket(BucketCommand::Drop(args): &BucketCommand, common: &Common, 
     if !args.yes {
         let mut body = names;
         body["fold"] = json!("stats");
-        let stats = post(&target, FOLD_PATH, &body).await?;
+        let stats = watched(&target, FOLD_PATH, body, false).await?;
         let text = || {
             let (objects, bytes) = (&stats["objects"], &stats["bytes"]);
             format!("the bucket has {objects} objects, tombstones included, with {bytes} bytes: --yes drops it")
@@ -194,8 +201,14 @@ fn job_text(job: &Value) -> String {
     if let Some(drop) = job["part_of"].as_u64() {
         line += &format!(", part of job {drop}");
     }
+    if let Some(damage) = job["damage"].as_str().filter(|_| state != "lost") {
+        line += &format!(", some of its keys cannot be read ({damage}): run its fold again at its end");
+    }
     if let Some(why) = job["why"].as_str() {
-        line += &format!(", waits: {why}");
+        line += &match &state[..] {
+            "lost" => format!(", {why}: run its fold again"),
+            _ => format!(", waits: {why}"),
+        };
     }
     line
 }

@@ -24,8 +24,10 @@ const NO_ERLANG_CODE: &str = "there is no Erlang virtual machine here that could
 const RESTART: &str = "a node is restarted by whatever started it: 'systemctl restart ombak' with the unit of \
                        deploy/systemd; otherwise 'ombak stop' and then 'ombak start --background'";
 const OF_CLUSTER: &str = "changes of the cluster are staged, planned and committed";
-const NO_TREES: &str = "there are no trees that could be built or grow old: sums are kept with each write, and compared \
-                        with the data at each start and now and then. 'ombak admin aae-status' shows what exchanges do";
+const NO_SUCH_TREE_SETTING: &str = "kept trees here have no such setting: they are made one at a time, from the heads of \
+                                    the objects. 'ombak admin tictacaae treestatus' shows them";
+const SCHEDULE: &str = "tictacaae_rebuildwait and tictacaae_rebuilddelay in the configuration say how often kept trees \
+                        are made anew, and 'ombak admin tictacaae rebuild-now' makes them at once";
 const NO_SUCH_SETTING: &str = "exchanges here have no such setting: an exchange compares everything that differs. 'ombak \
                                admin tictacaae exchangetick' sets how often they run";
 const NO_FOLDS: &str = "'ombak admin fold' gathers statistics, sizes, siblings, tombstones and buckets, and erases, \
@@ -47,14 +49,11 @@ const STUBS: &[Stub] = &[
     stub("", "top", "'ombak admin top' shows rates, latencies, and the keys that are used most"),
     stub("", "repl", "replication between clusters does not exist yet"),
     stub("", "debug", "'ombak admin debug' collects what support needs"),
-    stub("tictacaae", "rebuild-schedule", NO_TREES),
-    stub("tictacaae", "rebuildtick", NO_TREES),
-    stub("tictacaae", "rebuild-soon", NO_TREES),
-    stub("tictacaae", "rebuild-now", NO_TREES),
-    stub("tictacaae", "treestatus", NO_TREES),
-    stub("tictacaae", "storeheads", NO_TREES),
-    stub("tictacaae", "rebuildtreeworkers", NO_TREES),
-    stub("tictacaae", "rebuildstoreworkers", NO_TREES),
+    stub("tictacaae", "rebuild-schedule", SCHEDULE),
+    stub("tictacaae", "rebuildtick", NO_SUCH_TREE_SETTING),
+    stub("tictacaae", "storeheads", NO_SUCH_TREE_SETTING),
+    stub("tictacaae", "rebuildtreeworkers", NO_SUCH_TREE_SETTING),
+    stub("tictacaae", "rebuildstoreworkers", NO_SUCH_TREE_SETTING),
     stub("tictacaae", "tokenbucket", NO_SUCH_SETTING),
     stub("tictacaae", "maxresults", NO_SUCH_SETTING),
     stub("tictacaae", "rangeboost", NO_SUCH_SETTING),
@@ -179,6 +178,8 @@ mod tests {
         "riak-admin aae-status",
         "riak-admin aae_status",
         "riak-admin tictacaae treestatus",
+        "riak-admin tictacaae treestatus --show unbuilt,built",
+        "riak-admin tictacaae rebuild-now -p all",
         "riak-admin tictacaae fold list-buckets",
         "riak-admin tictacaae exchangetick 480000 -n all -p all",
         "riak-admin tictacaae rebuild_soon 60",

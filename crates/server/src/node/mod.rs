@@ -52,7 +52,7 @@ use lock::DataDirLock;
 use lone_admin::LoneAdmin;
 use names::OwnAddresses;
 use ombak_api::admin::{
-    AdminContext, AdminToken, BackupJobs, BackupPlace, ClusterAdmin, ConfigEntry, LiveConfig, NodeInfo,
+    AdminContext, AdminToken, BackupJobs, BackupPlace, ClusterAdmin, ConfigEntry, FoldsUnderWay, LiveConfig, NodeInfo,
 };
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
@@ -483,6 +483,7 @@ fn admin_context(
         token,
         backups: BackupJobs::default(),
         key_queues,
+        folds: FoldsUnderWay::default(),
         backup_place: backup_place(settings),
         cluster: cluster_admin(opened),
         functions: Arc::new(functions.clone()),

@@ -46,6 +46,7 @@ fn member_json(of: &Unsettled) -> Value {
         "versions_lacked": counts.versions_lacked,
         "versions_to_reap": counts.versions_to_reap,
         "looks_for_tombstones": counts.looks_for_tombstones,
+        "key_jobs": counts.key_jobs,
         "exchange_round": counts.exchange_round.map(round_json),
     })
 }
@@ -66,6 +67,7 @@ fn text(settlement: &Settlement, now_secs: u64) -> String {
     let mut lines: Vec<String> = settlement.awaits.iter().map(awaits).collect();
     lines.extend(settlement.ring_change.as_ref().map(ring_change_lines).unwrap_or_default());
     lines.extend(settlement.unfinished.iter().map(unfinished_line));
+    lines.extend(settlement.unfinished.iter().filter_map(|of| jobs_line(of, &settlement.members)));
     lines.extend(voters_line(settlement));
     lines.extend(undecided_line(&settlement.needed_to_decide));
     lines.extend(settlement.members.iter().filter(|of| !of.is_settled()).map(member_line));
@@ -89,6 +91,19 @@ fn unfinished_line(of: &Unfinished) -> String {
         MemberStatus::Valid => "is a member",
     };
     format!("'{}' {what}", of.member)
+}
+
+/// The jobs that a member has to end before it leaves.
+fn jobs_line(of: &Unfinished, members: &[Unsettled]) -> Option<String> {
+    let counts = members.iter().find(|member| member.member == of.member)?.counts?;
+    let (jobs, their, them) = match counts.key_jobs {
+        0 => return None,
+        1 => ("a job of keys".to_owned(), "its", "it"),
+        jobs => (format!("{jobs} jobs of keys"), "their", "them"),
+    };
+    let is_leaving = matches!(of.status, MemberStatus::Leaving | MemberStatus::Exiting);
+    let advice = format!("wait for {their} end, or end {them} with 'ombak admin fold cancel' there");
+    is_leaving.then(|| format!("'{}' leaves when it has ended {jobs}: {advice}", of.member))
 }
 
 /// The members that are to vote and do not yet. If there are too many of them, the leader of the
@@ -164,7 +179,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let silent = Unsettled { member: "b@h".into(), ..Unsettled::default() };
-        let counts = Some(UnsettledCounts::default());
+        let counts = Some(UnsettledCounts { key_jobs: 2, ..UnsettledCounts::default() });
         let behind = Unsettled { member: "c@h".into(), counts, ..Unsettled::default() };
         let told = Unsettled { member: "d@h".into(), follows_ring: true, was_told_otherwise: true, ..behind.clone() };
         let counts = UnsettledCounts { owed_marks: 2, versions_to_reap: 3, ..UnsettledCounts::default() };
@@ -183,6 +198,7 @@ mod tests {
         let expected = "FALSE this node is new, and serves nobody yet: its peers are silent
       The ring changes: 48 of 64 partitions have their new owners, 8 are on their way.
       'c@h' leaves, and hands over what it holds
+      'c@h' leaves when it has ended 2 jobs of keys: wait for their end, or end them with 'ombak admin fold cancel' there
       decisions still lack the votes of 2 of 'b@h', 'c@h', 'd@h': if others were lost now, no change could be decided
       no change of the cluster can be decided before 'b@h' answers
       'a@h': 2 owed marks

@@ -40,7 +40,7 @@ fn a_node_that_is_alone_has_nobody_to_exchange_with() {
     let said = home.run(&["admin", "node", "repair", "stop", "-n", "x@h"]).failed(1);
     assert!(said.contains("x@h"), "{said}");
     for (words, expected) in [
-        (&["admin", "tictacaae", "treestatus"][..], "there are no trees"),
+        (&["admin", "tictacaae", "rebuild-schedule"][..], "tictacaae_rebuildwait"),
         (&["admin", "tictacaae", "maxresults", "7"], "exchanges here have no such setting"),
         (&["admin", "tictacaae", "fold", "list-buckets"], "ombak admin fold"),
     ] {

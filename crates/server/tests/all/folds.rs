@@ -1,7 +1,10 @@
 //! The command `ombak admin fold` against a real node, and what the configuration says of folds.
 
-use crate::support::{Home, ask, pause};
+use crate::support::{Home, Node, ask, ombak, pause};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The settings of a node whose jobs take as long as a test likes: a page of keys, and then
@@ -162,4 +165,86 @@ fn a_bucket_is_dropped() {
     assert!(said.contains("no_type"), "{said}");
     node.stop();
     home.assert_no_errors_logged();
+}
+
+#[test]
+fn kept_trees_are_shown_and_made_anew() {
+    let home = Home::new("storage_backend = memory\nring_size = 8\ntictacaae_active = active");
+    let node = home.start();
+    let status = |words: &[&str]| -> Value {
+        let said = home.run(&[&["admin", "tictacaae", "treestatus"], words, &["--json"]].concat()).ok();
+        serde_json::from_str(&said).unwrap()
+    };
+    let built = || status(&["--show", "built"])["trees"].as_array().unwrap().len();
+    until("all trees are made", || built() == 8);
+    let all = status(&["--show", "all"]);
+    assert_eq!((all["trees"].as_array().map(Vec::len), &all["all"]), (Some(8), &json!(8)));
+    let tree = &all["trees"][3];
+    assert_eq!((&tree["partition"], &tree["n_val"], &tree["status"]), (&json!(3), &json!(3), &json!("built")));
+    assert!(tree["made_anew_in_secs"].as_u64().is_some_and(|secs| secs > 1_000_000), "{tree}");
+    let said = home.run(&["admin", "tictacaae", "treestatus"]).ok();
+    assert_eq!(said.trim(), "no tree is in such a state; '--show all' prints all 8");
+    let said = home.run(&["admin", "tictacaae", "rebuild-now", "-p", "3"]).ok();
+    assert_eq!(said.trim(), "1 tree is made anew now");
+    let said = home.run(&["admin", "tictacaae", "rebuild-now", "-p", "all"]).ok();
+    assert_eq!(said.trim(), "8 trees are made anew now, one after the other");
+    until("they are made anew", || {
+        let stats = home.run(&["admin", "status"]).ok();
+        let line = stats.lines().find(|line| line.starts_with("ombak_kept_trees_built")).unwrap_or_default().to_owned();
+        line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok()).is_some_and(|built| built >= 16)
+    });
+    let said = home.run(&["admin", "tictacaae", "rebuild-soon", "600", "-p", "3"]).ok();
+    assert_eq!(said.trim(), "1 tree is made anew in 600 s");
+    assert!(status(&["--show", "all"])["trees"][3]["made_anew_in_secs"].as_u64().is_some_and(|secs| secs <= 600));
+    let said = home.run(&["admin", "tictacaae", "rebuild-now", "-p", "8"]).failed(1);
+    assert!(said.contains("there is no partition 8"), "{said}");
+    home.run(&["admin", "tictacaae", "treestatus", "--show", "green"]).failed(2);
+    node.stop();
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn a_node_that_keeps_no_trees_says_so() {
+    let home = Home::new("storage_backend = memory\nring_size = 8\ntictacaae_active = passive");
+    let node = home.start();
+    for words in [&["treestatus"][..], &["rebuild-now"]] {
+        let said = home.run(&[&["admin", "tictacaae"], words].concat()).failed(1);
+        assert!(said.contains("tictacaae not active"), "{said}");
+    }
+    node.stop();
+}
+
+/// The folds that are under way on a node.
+fn under_way(home: &Home, node: &Node) -> Value {
+    let token = std::fs::read_to_string(home.data().join("admin.token")).unwrap_or_default();
+    let headers = format!("X-Ombak-Admin: 1\r\nAuthorization: Bearer {}\r\n", token.trim());
+    let answer = ask(node, "GET", "/admin/v1/folds", &headers, "");
+    let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
+    serde_json::from_str(body).unwrap_or_else(|why| panic!("{why}: {answer}"))
+}
+
+#[test]
+fn a_fold_tells_how_far_it_is_and_ends_with_its_command() {
+    let home = Home::new(SETTINGS);
+    let node = home.start();
+    home.run(&["kv", "put", "b", "k", "v"]).ok();
+    let fold = |words: &[&str]| {
+        let mut command = ombak();
+        command.current_dir(home.path()).args(["admin", "fold", "stats", "b"]).args(words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let told = fold(&["--progress"]).wait_with_output().unwrap();
+    let (result, progress) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+    assert!(result.starts_with("objects 1\n") && progress.contains("the fold has ended after"), "{result}{progress}");
+    let told = fold(&[]).wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&told.stderr), "", "no terminal, and nobody has asked");
+    // A node that stands still: the request is there, and its command is not any more.
+    node.signal(Signal::STOP);
+    let mut command = fold(&["--progress"]);
+    pause(Duration::from_millis(300));
+    kill_process(Pid::from_child(&command), Signal::INT).unwrap();
+    assert_eq!(command.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+    node.signal(Signal::CONT);
+    until("no fold is under way", || under_way(&home, &node) == json!({ "folds": [] }));
+    node.stop();
 }

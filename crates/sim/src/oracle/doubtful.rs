@@ -14,11 +14,14 @@ impl Oracle {
         key.kind.n > 1 || holds_for_others()
     }
 
-    /// The copies of a key without those that a host has in doubt. Only a host that a fault has hit
-    /// is in doubt rightly.
+    /// The copies of a key without those that a host has in doubt, or will have: a store from which
+    /// a record has vanished may learn that later, and then also doubts what it has stored since.
+    /// Only a host that a fault has hit is in doubt rightly.
     pub(super) fn without_doubtful(&self, key: Key, copies: &Copies) -> Copies {
+        let home = self.witness.home_of(key);
         let may_go = |host: HostId, copy: &DiskCopy| {
-            let is_in_doubt = matches!(copy, DiskCopy::Version { is_in_doubt: true, .. });
+            let is_in_doubt = matches!(copy, DiskCopy::Version { is_in_doubt: true, .. })
+                || home.is_some_and(|home| self.robbed.contains(&(host, home)));
             is_in_doubt && self.witness.is_doubtful(host) && self.may_drop_what_is_in_doubt(key, host)
         };
         let left = |(host, copy): (&HostId, &DiskCopy)| {
@@ -55,7 +58,11 @@ mod tests {
 
     /// Whether an acknowledged write counts as destroyed when the only other copy is lost.
     fn is_destroyed(kind: BucketKind, is_in_doubt: bool, is_damaged: bool) -> bool {
-        let (mut oracle, key) = (Oracle::default(), Key { kind, number: 0 });
+        is_destroyed_in(Oracle::default(), kind, (is_in_doubt, is_damaged))
+    }
+
+    fn is_destroyed_in(mut oracle: Oracle, kind: BucketKind, (is_in_doubt, is_damaged): (bool, bool)) -> bool {
+        let key = Key { kind, number: 0 };
         let token = oracle.write_begins(key, BTreeSet::new(), false);
         oracle.history(key).writes.get_mut(&token).unwrap().outcome = Outcome::Acknowledged;
         if is_damaged {
@@ -73,6 +80,10 @@ mod tests {
         let several = of_n(|n| n > 1);
         assert!(is_destroyed(several, true, true));
         assert!(!is_destroyed(several, false, true), "it is not in doubt");
+        let mut oracle = Oracle::default();
+        oracle.witness.note_home(Key { kind: several, number: 0 }, 7);
+        oracle.robbed.insert((DAMAGED, 7));
+        assert!(is_destroyed_in(oracle, several, (false, true)), "its store does not know yet what it has lost");
         assert!(!is_destroyed(several, true, false), "no fault has hit that store");
         assert!(!is_destroyed(of_n(|n| n == 1), true, true), "nobody else can say that it was removed");
     }

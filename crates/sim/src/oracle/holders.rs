@@ -92,6 +92,12 @@ impl Holders {
         self.homes.get(&key).copied()
     }
 
+    /// Something of a key was stored in this home.
+    #[cfg(test)]
+    pub(super) fn note_home(&mut self, key: Key, home: u32) {
+        self.homes.insert(key, home);
+    }
+
     /// The keys of a home that were stored.
     pub(super) fn keys_of(&self, home: u32) -> Vec<Key> {
         self.homes.iter().filter(|(_, of)| **of == home).map(|(key, _)| *key).collect()

@@ -192,6 +192,19 @@ impl Oracle {
         tokens
     }
 
+    /// The token of the write that begins next.
+    pub const fn next_token(&self) -> Token {
+        self.next_token
+    }
+
+    /// A fold deletes these writes of a key. They must have begun before the write that began next
+    /// when the fold had found its keys.
+    pub fn fold_erases(&mut self, key: Key, deleted: &BTreeSet<Token>, written_before: Token) {
+        if let Some(token) = deleted.iter().copied().find(|token| *token >= written_before) {
+            self.broken(Violation::ErasedLater { key: key.to_string(), token });
+        }
+    }
+
     /// The deletes that a clock has seen, of which the values were not shown.
     pub fn deletes_in(&self, key: Key, clock: &VectorClock) -> BTreeSet<Token> {
         let Some(history) = self.keys.get(&key) else { return BTreeSet::new() };
@@ -242,6 +255,10 @@ impl Oracle {
         if loss != Loss::Nothing {
             let unsynced = held.iter().filter(|(_, copy)| is_unsynced(copy)).map(|(key, _)| *key);
             let unsynced: Vec<Key> = unsynced.collect();
+            let when = cluster.world.elapsed();
+            for key in &unsynced {
+                self.note(*key, format!("{when:?} host {} stops, and its version is not synced", host.0));
+            }
             self.unsynced_lost += unsynced.len() as u64;
             self.may_have_lost.insert(host, if forgets_all { Vec::new() } else { unsynced });
         }

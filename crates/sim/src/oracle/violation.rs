@@ -27,6 +27,14 @@ pub enum Violation {
         /// What the disks have.
         copies: String,
     },
+    /// A fold deletes what was written after it had found its keys.
+    #[error("{key}: a fold erases write {token}, which began after the fold had found its keys")]
+    ErasedLater {
+        /// The key.
+        key: String,
+        /// The write.
+        token: Token,
+    },
     /// A newer deletion has not replaced a value of a bucket without siblings at the end.
     #[error("{key}: a value is still beside a newer deletion after healing: {copies}")]
     NotDeleted {

@@ -227,6 +227,17 @@ impl Witness {
         self.0.lock().revived.get(&key).cloned().unwrap_or_default()
     }
 
+    /// The home partition of a key, once something was stored of it.
+    pub(super) fn home_of(&self, key: Key) -> Option<u32> {
+        self.0.lock().holders.home_of(key)
+    }
+
+    /// Something of a key was stored in this home partition.
+    #[cfg(test)]
+    pub(super) fn note_home(&self, key: Key, home: u32) {
+        self.0.lock().holders.note_home(key, home);
+    }
+
     /// A host may have lost what it has stored, or a part of it.
     pub(super) fn note_loss(&self, host: HostId) {
         self.0.lock().holders.may_have_lost(host);

@@ -274,6 +274,11 @@ fn a_read_that_spreads_what_was_removed_is_found() {
     assert!(!violation.contains("does not start"), "{violation}");
 }
 
+#[test]
+fn a_fold_that_erases_what_was_written_later_is_found() {
+    let _ = found_as(BrokenRule::ErasesCheckClocks, "began after the fold had found its keys", 10);
+}
+
 /// The rules of anti-entropy, for [`search_for_seeds`].
 const OF_ANTI_ENTROPY: [BrokenRule; 12] = [
     BrokenRule::MarksDecideWhatIsPushed,

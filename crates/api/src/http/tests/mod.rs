@@ -1,7 +1,7 @@
 //! Tests of the interface as clients see it: real sockets, and a real engine on the memory backend.
 
 mod access;
-mod administration;
+pub(crate) mod administration;
 mod data_types;
 mod deadlines;
 mod expiry;

@@ -171,7 +171,7 @@ fn was_told_of_copies_at(ground: &Ground, member: NodeId) -> bool {
 pub(in crate::member) async fn count_unsettled(ground: &Ground) -> Result<Answer, ClusterError> {
     let repair = ground.repair().clone();
     let now = ground.blocking(move || UnsettledCounts::of(&repair)).await?;
-    Ok(Answer::Settled(now))
+    Ok(Answer::Settled(UnsettledCounts { key_jobs: ground.kv().jobs_not_ended(), ..now }))
 }
 
 #[cfg(test)]

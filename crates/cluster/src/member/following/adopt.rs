@@ -73,6 +73,8 @@ impl Following {
             join_steps.is_among_others().await;
         }
         self.note_leave(&state);
+        let status = state.members().get(&self.id()).map(|me| me.status);
+        self.kv().set_leaving(matches!(status, Some(MemberStatus::Leaving | MemberStatus::Exiting)));
         self.take_own_step(&last.metadata, &state);
         self.followed.set(Followed { metadata: state, index });
     }

@@ -27,6 +27,10 @@ pub struct UnsettledCounts {
     /// Whether the member still looks through its stores for tombstones of the time before.
     #[serde(default)]
     pub looks_for_tombstones: bool,
+    /// Jobs of keys that have not ended. They keep the member from leaving, and not from being
+    /// settled. Earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub key_jobs: u64,
     /// The last round in which every exchange of the member ended in full; none: not since its
     /// start. It does not keep the member from being settled. Earlier versions do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,6 +69,7 @@ impl From<Settled> for UnsettledCounts {
             versions_lacked: now.versions_lacked,
             versions_to_reap: now.versions_to_reap,
             looks_for_tombstones: now.looks_for_tombstones,
+            key_jobs: 0,
             exchange_round: None,
         }
     }
@@ -81,6 +86,7 @@ impl UnsettledCounts {
         let reaping = Self {
             versions_to_reap: self.versions_to_reap,
             looks_for_tombstones: self.looks_for_tombstones,
+            key_jobs: self.key_jobs,
             exchange_round: self.exchange_round,
             ..Self::default()
         };

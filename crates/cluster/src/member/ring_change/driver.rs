@@ -212,7 +212,8 @@ impl RingChange {
         !is_behind(&self.followed.get().metadata)
     }
 
-    /// Members that leave go when they own nothing, hold nothing for others and owe nothing.
+    /// Members that leave go when they own nothing, hold nothing for others, owe nothing, and have
+    /// ended their jobs.
     async fn let_members_go(self: &Arc<Self>, driving: &Driving, metadata: &Metadata) {
         for (node, member) in metadata.members() {
             let command = match member.status {
@@ -247,7 +248,8 @@ impl RingChange {
         }
         let said = self.ask(node, &Question::Settled, self.question_deadline()).await;
         let Ok(Answer::Settled(counts)) = said else { return false };
-        counts.partitions_with_hints == 0 && counts.owed_marks == 0 && counts.transfers == 0
+        let has_copies = counts.partitions_with_hints != 0 || counts.owed_marks != 0 || counts.transfers != 0;
+        !has_copies && counts.key_jobs == 0
     }
 
     /// Whether all members follow a state in which the member exits. From then on nobody gives it

@@ -3,6 +3,7 @@
 use super::*;
 use ombak_metadata::state::MemberStatus;
 use ombak_ring::Ring;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Stages changes on a node, plans and commits.
 async fn carry_out(node: &MemberNode, changes: &[MemberChange]) {
@@ -207,5 +208,28 @@ async fn a_change_waits_for_a_member_that_restarts_in_its_middle() {
     until_gone(&nodes[leaver], &stay).await;
     until_settled(&stay).await;
     assert!(stay.iter().all(|node| node.metadata().members().values().all(|m| m.status == MemberStatus::Valid)));
+    stop(&nodes).await;
+}
+
+/// Nobody else would do what they have left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_leaves_when_its_jobs_have_ended() {
+    let (_places, nodes) = cluster(4).await;
+    let jobs = Arc::new(AtomicU64::new(2));
+    let counted = jobs.clone();
+    nodes[3].kv().count_jobs_with(Box::new(move || counted.load(Ordering::SeqCst)));
+    carry_out(&nodes[0], &[MemberChange::Leave(name(4))]).await;
+    let stay: Vec<&MemberNode> = nodes[..3].iter().collect();
+    until_settled(&stay).await;
+    until("it knows that it leaves", || nodes[3].kv().is_leaving()).await;
+    let said = nodes[0].settlement().await;
+    let of_leaver = said.members.iter().find(|member| member.member == name(4)).and_then(|member| member.counts);
+    assert_eq!(of_leaver.map(|counts| counts.key_jobs), Some(2));
+    assert!(tokio::time::timeout(Duration::from_secs(2), nodes[3].left()).await.is_err(), "it has jobs");
+    let status = |node: &MemberNode| node.metadata().members().get(&nodes[3].node().id()).map(|member| member.status);
+    assert_eq!(status(&nodes[0]), Some(MemberStatus::Leaving));
+    jobs.store(0, Ordering::SeqCst);
+    tokio::time::timeout(PATIENCE, nodes[3].left()).await.expect("it has left");
+    until_gone(&nodes[3], &stay).await;
     stop(&nodes).await;
 }

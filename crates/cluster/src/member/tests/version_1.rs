@@ -89,6 +89,7 @@ fn answers() -> Vec<(&'static str, Answer)> {
         versions_lacked: 0,
         versions_to_reap: 306,
         looks_for_tombstones: true,
+        key_jobs: 0,
         exchange_round: None,
     };
     let cluster = Answer::Cluster {

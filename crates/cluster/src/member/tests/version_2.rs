@@ -59,6 +59,7 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
             Answer::Exchanges(Box::new(MemberExchanges { waiting: waiting(), ..Default::default() })),
         ),
         ("settled/round", Answer::Settled(UnsettledCounts { exchange_round: Some(round), ..Default::default() })),
+        ("settled/jobs", Answer::Settled(UnsettledCounts { key_jobs: 300, ..Default::default() })),
         ("ring_report", Answer::RingReport(Box::new(report))),
         ("ring_change", Answer::RingChange(Some(Box::new(facts)))),
         ("ring_change/none", Answer::RingChange(None)),
