@@ -52,6 +52,9 @@ struct State {
     fresh: BTreeMap<u32, Instant>,
     kept_at: Option<Instant>,
     last_error: Option<String>,
+    /// Whether changes were lost that had been taken, because they could not be written. They must
+    /// be told again before anything is kept.
+    has_lost_changes: bool,
 }
 
 /// What ends when an index was told everything of a partition.
@@ -84,6 +87,7 @@ impl IndexFollower {
             fresh: BTreeMap::new(),
             kept_at: None,
             last_error: None,
+            has_lost_changes: false,
         };
         Self { name, record, schema, index, state: Mutex::new(state), is_damaged: AtomicBool::new(false) }
     }
@@ -187,6 +191,7 @@ impl IndexFollower {
         let written = self.index.write(waiting, place);
         if let Err(error) = &written {
             self.met(error);
+            state.has_lost_changes = true;
         }
         state.last_error = written.as_ref().err().map(ToString::to_string);
         written.map_err(failed)
@@ -221,6 +226,7 @@ impl ChangeConsumer for IndexFollower {
         state.told.clear();
         state.waiting.clear();
         state.waiting_bytes = 0;
+        state.has_lost_changes = false;
         let places = state.places.partitions.iter();
         Some(places.filter_map(|(number, place)| Some((*number, place.cursor.clone()?))).collect())
     }
@@ -277,6 +283,10 @@ impl ChangeConsumer for IndexFollower {
 
     fn keep(&self, FeedProgress { places, up_to_date }: &FeedProgress<'_>) -> Result<(), Error> {
         let mut state = self.state.lock();
+        if state.has_lost_changes {
+            let why = state.last_error.clone().unwrap_or_default();
+            return Err(StoreFailure::new(StoreFailureKind::Io, format!("a search index lacks changes: {why}")).into());
+        }
         let now = up_to_date.values().max().copied();
         for (number, place) in &mut state.places.partitions {
             place.cursor = places.get(number).cloned();

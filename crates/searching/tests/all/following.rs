@@ -118,3 +118,17 @@ fn an_index_whose_files_are_damaged_or_lost_is_built_anew() {
     node.wait_for_documents("famous", 10);
     node.close();
 }
+
+#[test]
+fn an_index_whose_files_go_while_the_node_runs_is_built_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("famous", None, None).unwrap();
+    node.associate(&bucket(), "famous");
+    node.put("before", r#"{"n_i":1}"#);
+    node.wait_for("famous", "n_i:1", &["before"]);
+    fs::remove_dir_all(dir.path().join("search")).unwrap();
+    node.put("after", r#"{"n_i":1}"#);
+    node.wait_for("famous", "n_i:1", &["after", "before"]);
+    node.close();
+}
