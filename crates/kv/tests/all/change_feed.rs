@@ -213,7 +213,7 @@ fn a_node_with_two_consumers_of_one_name_does_not_start() {
     };
     for (names, wrong) in [(&["search", "links", "search"][..], "search"), (&["a/b"], "a/b"), (&["links", ""], "")] {
         let refused = opened(names);
-        assert!(matches!(refused, Err(OpenError::ConsumerName { name, .. }) if name == wrong), "{refused:?}");
+        assert!(matches!(refused, Err(OpenError::ConsumerName { ref name, .. }) if name == wrong), "{refused:?}");
     }
     assert!(opened(&["search", "links"]).is_ok());
 }
