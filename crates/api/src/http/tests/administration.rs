@@ -45,6 +45,7 @@ pub(super) fn admin_context(kv: ombak_kv::Kv, dir: &TempDir) -> AdminContext {
     let node = NodeInfo { data_dir: dir.path().display().to_string(), ..NodeInfo::sample(Vec::new(), Vec::new()) };
     AdminContext {
         key_queues: ombak_key_queues::KeyQueues::new(&kv, Default::default()),
+        search: None,
         kv,
         node,
         config: LiveConfig::new(Vec::new(), Box::new(|key, _| Err(format!("{key} stays as it is")))),
