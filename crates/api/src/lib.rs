@@ -23,6 +23,7 @@ mod map_reduce;
 pub mod memory;
 mod network_threads;
 pub mod pb;
+mod search;
 pub mod security;
 mod stop;
 mod thread_buffers;

@@ -9,12 +9,14 @@ pub enum Direction {
     Response,
 }
 
-/// Whether a Riak KV 3.2 node without search, time series or security knows a code. Such a node
-/// answers an unknown code with `Unknown message code: N` (docs/riak/pb-api.md §18).
+/// Which nodes know a code. A node answers an unknown code with `Unknown message code: N`
+/// (docs/riak/pb-api.md §18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// A service has registered the code.
+    /// A service has registered the code on every node.
     Registered,
+    /// Search has registered the code, on a node that has search.
+    OfSearch,
     /// The module that would serve the code is not loaded.
     NotLoaded,
 }
@@ -74,8 +76,8 @@ codes! {
     24 MAP_RED_RESP "RpbMapRedResp" Response Registered;
     25 INDEX_REQ "RpbIndexReq" Request Registered;
     26 INDEX_RESP "RpbIndexResp" Response Registered;
-    27 SEARCH_QUERY_REQ "RpbSearchQueryReq" Request NotLoaded;
-    28 SEARCH_QUERY_RESP "RpbSearchQueryResp" Response NotLoaded;
+    27 SEARCH_QUERY_REQ "RpbSearchQueryReq" Request OfSearch;
+    28 SEARCH_QUERY_RESP "RpbSearchQueryResp" Response OfSearch;
     29 RESET_BUCKET_REQ "RpbResetBucketReq" Request Registered;
     30 RESET_BUCKET_RESP "RpbResetBucketResp" Response Registered;
     31 GET_BUCKET_TYPE_REQ "RpbGetBucketTypeReq" Request Registered;
@@ -91,13 +93,13 @@ codes! {
     51 COUNTER_UPDATE_RESP "RpbCounterUpdateResp" Response Registered;
     52 COUNTER_GET_REQ "RpbCounterGetReq" Request Registered;
     53 COUNTER_GET_RESP "RpbCounterGetResp" Response Registered;
-    54 YOKOZUNA_INDEX_GET_REQ "RpbYokozunaIndexGetReq" Request NotLoaded;
-    55 YOKOZUNA_INDEX_GET_RESP "RpbYokozunaIndexGetResp" Response NotLoaded;
-    56 YOKOZUNA_INDEX_PUT_REQ "RpbYokozunaIndexPutReq" Request NotLoaded;
-    57 YOKOZUNA_INDEX_DELETE_REQ "RpbYokozunaIndexDeleteReq" Request NotLoaded;
-    58 YOKOZUNA_SCHEMA_GET_REQ "RpbYokozunaSchemaGetReq" Request NotLoaded;
-    59 YOKOZUNA_SCHEMA_GET_RESP "RpbYokozunaSchemaGetResp" Response NotLoaded;
-    60 YOKOZUNA_SCHEMA_PUT_REQ "RpbYokozunaSchemaPutReq" Request NotLoaded;
+    54 YOKOZUNA_INDEX_GET_REQ "RpbYokozunaIndexGetReq" Request OfSearch;
+    55 YOKOZUNA_INDEX_GET_RESP "RpbYokozunaIndexGetResp" Response OfSearch;
+    56 YOKOZUNA_INDEX_PUT_REQ "RpbYokozunaIndexPutReq" Request OfSearch;
+    57 YOKOZUNA_INDEX_DELETE_REQ "RpbYokozunaIndexDeleteReq" Request OfSearch;
+    58 YOKOZUNA_SCHEMA_GET_REQ "RpbYokozunaSchemaGetReq" Request OfSearch;
+    59 YOKOZUNA_SCHEMA_GET_RESP "RpbYokozunaSchemaGetResp" Response OfSearch;
+    60 YOKOZUNA_SCHEMA_PUT_REQ "RpbYokozunaSchemaPutReq" Request OfSearch;
     70 COVERAGE_REQ "RpbCoverageReq" Request NotLoaded;
     71 COVERAGE_RESP "RpbCoverageResp" Response NotLoaded;
     80 DT_FETCH_REQ "DtFetchReq" Request Registered;

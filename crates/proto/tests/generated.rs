@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-const FILES: [&str; 4] = ["riak.proto", "riak_kv.proto", "riak_dt.proto", "riak_aae_fold.proto"];
+const FILES: [&str; 5] = ["riak.proto", "riak_kv.proto", "riak_dt.proto", "riak_aae_fold.proto", "riak_search.proto"];
 
 /// The number of a field's wire type in Protocol Buffers.
 fn wire_type(field_type: &str) -> u8 {

@@ -32,9 +32,13 @@ impl Permission {
     pub const GET_BUCKET_TYPE: Self = Self("riak_core.get_bucket_type");
     /// Change the properties of a bucket type.
     pub const SET_BUCKET_TYPE: Self = Self("riak_core.set_bucket_type");
+    /// Search in an index.
+    pub const SEARCH_QUERY: Self = Self("search.query");
+    /// Read and change indexes, or schemas.
+    pub const SEARCH_ADMIN: Self = Self("search.admin");
 
     /// Riak's permissions for data.
-    pub(crate) const OF_DATA: [Self; 12] = [
+    pub(crate) const OF_DATA: [Self; 14] = [
         Self::GET,
         Self::PUT,
         Self::DELETE,
@@ -47,6 +51,8 @@ impl Permission {
         Self::SET_BUCKET,
         Self::GET_BUCKET_TYPE,
         Self::SET_BUCKET_TYPE,
+        Self::SEARCH_QUERY,
+        Self::SEARCH_ADMIN,
     ];
 
     /// A permission of a feature that Riak does not have.

@@ -41,6 +41,12 @@ pub enum AdminError {
     /// There is no function with this name.
     #[error("no function {0} is registered")]
     NoSuchFunction(String),
+    /// Search has no index with this name.
+    #[error("there is no index {0}")]
+    NoSuchIndex(String),
+    /// Search has no schema with this name.
+    #[error("there is no schema {0}")]
+    NoSuchSchema(String),
     /// The node refuses the request in its current state. The text says why, in Riak's words if
     /// Riak has some.
     #[error("{0}")]
@@ -63,6 +69,8 @@ impl AdminError {
             Self::BadRequest(_) => "bad_request",
             Self::NoSuchType(_) => "no_such_type",
             Self::NoSuchFunction(_) => "no_such_function",
+            Self::NoSuchIndex(_) => "no_such_index",
+            Self::NoSuchSchema(_) => "no_such_schema",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
         }
@@ -74,7 +82,11 @@ impl AdminError {
             Self::Forbidden(_) | Self::NoToken | Self::NotPermitted(_) => StatusCode::FORBIDDEN,
             Self::BadToken => StatusCode::UNAUTHORIZED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::NoSuchResource(_) | Self::NoSuchType(_) | Self::NoSuchFunction(_) => StatusCode::NOT_FOUND,
+            Self::NoSuchResource(_)
+            | Self::NoSuchType(_)
+            | Self::NoSuchFunction(_)
+            | Self::NoSuchIndex(_)
+            | Self::NoSuchSchema(_) => StatusCode::NOT_FOUND,
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
             Self::Refused(_) => StatusCode::CONFLICT,
             Self::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -31,6 +31,8 @@ mod path;
 mod registry;
 mod restored_keys;
 mod scrub;
+mod search;
+mod search_schemas;
 mod security;
 mod top;
 mod types;
@@ -61,6 +63,7 @@ use http::StatusCode;
 use ombak_audit::AuditLog;
 use ombak_key_queues::KeyQueues;
 use ombak_kv::Kv;
+use ombak_searching::Search;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::sync::Arc;
@@ -99,6 +102,8 @@ pub struct AdminContext {
     pub key_queues: KeyQueues,
     /// The folds of operators.
     pub folds: FoldsUnderWay,
+    /// The search of the node; `None` if it is off.
+    pub search: Option<Arc<Search>>,
     /// Where backups may be written.
     pub backup_place: BackupPlace,
     /// The cluster of the node, which may be of this node alone.
@@ -109,6 +114,14 @@ pub struct AdminContext {
     pub security: Option<Arc<NodeSecurity>>,
     /// What is told of changes and refusals.
     pub audit: AuditLog,
+}
+
+impl AdminContext {
+    /// The same state with the search of the node.
+    #[must_use]
+    pub fn with_search(self, search: Arc<Search>) -> Self {
+        Self { search: Some(search), ..self }
+    }
 }
 
 /// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the memory

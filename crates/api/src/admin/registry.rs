@@ -7,7 +7,7 @@
 use super::path::AdminPath;
 use super::{
     backup, cluster, fold, functions, index_repair, kept_trees, key_jobs, live_config, node, restored_keys, scrub,
-    security, top, types, unreadable_keys,
+    search, search_schemas, security, top, types, unreadable_keys,
 };
 use crate::access::{Access, AdminRole};
 use http::Method;
@@ -28,6 +28,8 @@ const MODULES: &[&[AdminPath]] = &[
     index_repair::PATHS,
     types::PATHS,
     functions::PATHS,
+    search::PATHS,
+    search_schemas::PATHS,
     security::PATHS,
 ];
 
@@ -94,6 +96,15 @@ mod tests {
         (Method::POST, "functions/f/delete", "ombak_admin.change_functions"),
         (Method::POST, "functions/f/test", "ombak_admin.test_functions"),
         (Method::POST, "functions/f/nonesuch", "ombak_admin.functions"),
+        (Method::GET, "search/indexes", "ombak_admin.search"),
+        (Method::GET, "search/indexes/i", "ombak_admin.search"),
+        (Method::POST, "search/indexes/i/create", "ombak_admin.change_search"),
+        (Method::POST, "search/indexes/i/delete", "ombak_admin.change_search"),
+        (Method::POST, "search/indexes/i/rebuild", "ombak_admin.change_search"),
+        (Method::POST, "search/indexes/i/nonesuch", "ombak_admin.search"),
+        (Method::GET, "search/schemas/s", "ombak_admin.search"),
+        (Method::POST, "search/schemas/s/upload", "ombak_admin.change_search"),
+        (Method::POST, "search/schemas/s/nonesuch", "ombak_admin.search"),
         (Method::GET, "security/status", "ombak_admin.show_security"),
         (Method::GET, "security/print-user/alice", "ombak_admin.show_security"),
         (Method::POST, "security/add-user", "ombak_admin.change_security"),

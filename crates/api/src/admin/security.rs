@@ -30,9 +30,6 @@ pub(super) const PATHS: &[AdminPath] = &[
 /// The command that shows whether security is on.
 const STATUS: &str = "status";
 
-/// Permissions that grants of Riak name, and that no request needs here yet.
-const OF_RIAK: [&str; 2] = ["search.query", "search.admin"];
-
 /// The refusal to switch security on where no client could use it.
 const NO_TLS: &str = "no client could log in: this node has no TLS for clients. Set ssl.certfile, ssl.keyfile and \
                       listener.https.NAME on each node first (docs/security.md)";
@@ -132,7 +129,7 @@ const fn behind(is_on: bool) -> &'static str {
 pub(crate) fn known_permissions() -> Vec<&'static str> {
     let of_data = Permission::OF_DATA.iter().chain(&folds::PERMISSIONS).map(|permission| permission.name());
     let of_roles = AdminRole::ALL.iter().map(|role| role.permission().name());
-    let names: BTreeSet<&str> = of_data.chain(of_roles).chain(registry::permissions()).chain(OF_RIAK).collect();
+    let names: BTreeSet<&str> = of_data.chain(of_roles).chain(registry::permissions()).collect();
     names.into_iter().collect()
 }
 

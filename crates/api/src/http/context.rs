@@ -9,6 +9,7 @@ use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_jobs::Jobs;
 use ombak_key_queues::{KeyQueues, KeyQueuesConfig};
 use ombak_kv::Kv;
+use ombak_searching::Search;
 use ombak_security::AddressRange;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,6 +82,8 @@ pub struct HttpContext {
     pub map_reduce: Jobs,
     /// The keys that folds erase, reap and repair.
     pub key_queues: KeyQueues,
+    /// The search of the node. Without it there are no resources of search.
+    pub search: Option<Arc<Search>>,
     /// The expensive requests that are allowed.
     pub jobs: JobSwitches,
     /// The limits of the interface.
@@ -121,6 +124,7 @@ impl HttpContext {
             kv,
             map_reduce,
             key_queues,
+            search: None,
             jobs,
             limits,
             stats_source,
@@ -151,6 +155,12 @@ impl HttpContext {
     #[must_use]
     pub fn with_key_queues(self, key_queues: KeyQueues) -> Self {
         Self { key_queues, ..self }
+    }
+
+    /// The same state with the search of the node.
+    #[must_use]
+    pub fn with_search(self, search: Arc<Search>) -> Self {
+        Self { search: Some(search), ..self }
     }
 
     /// The same state with a policy that decides which requests are allowed.

@@ -26,6 +26,7 @@ mod context;
 mod csrf;
 mod decision_graph;
 mod error_status;
+mod form;
 mod gzip;
 mod links;
 mod login;

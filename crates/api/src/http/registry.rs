@@ -22,6 +22,7 @@ const RESOURCES: &[&[Path]] = &[
     counter::PATHS,
     map_reduce::PATHS,
     folds::PATHS,
+    search::PATHS,
     root::PATHS,
     ping::PATHS,
     stats::PATHS,
@@ -133,6 +134,12 @@ mod tests {
             ("/buckets/b/index/f/1", "index"),
             ("/types/t/buckets/b/index/f/1/2", "index"),
             ("/mapred", "MapReduce"),
+            ("/search/query/i", "search query"),
+            ("/solr/i/select", "search query"),
+            ("/search/index", "search index"),
+            ("/search/index/i", "search index"),
+            ("/search/schema/s", "search schema"),
+            ("/search/extract", "search extract"),
             ("/buckets/b/counters/k", "counter"),
             ("/types/default/buckets/b/counters/k", "counter"),
             ("/types/t/buckets/b/datatypes", "data type"),
@@ -160,6 +167,10 @@ mod tests {
             "/types/t/buckets/b/counters/k",
             "/buckets/b/datatypes/k",
             "/buckets/b/nonesuch",
+            "/search",
+            "/search/query",
+            "/search/schema",
+            "/solr/i/update",
         ] {
             assert_eq!(resource(Method::GET, uri), None, "{uri}");
         }

@@ -163,7 +163,8 @@ impl Connection<'_> {
                 }
             };
             let admitted = login::admit(self.ctx, self.session, &frame);
-            let operation = match admitted.and_then(|()| registry::find(&frame)).map(|handler| handler.serve) {
+            let found = admitted.and_then(|()| registry::find(&frame, self.ctx.search.is_some()));
+            let operation = match found.map(|handler| handler.serve) {
                 Ok(Serve::OneKey(parse)) => open_operation(parse, &frame, self.ctx, &self.session.client),
                 Ok(serve) => {
                     pipeline.finish(&mut self.writer).await?;

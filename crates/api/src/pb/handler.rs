@@ -30,6 +30,8 @@ pub(super) struct Handler {
     pub(super) code: u8,
     /// Whether messages may have more than [`MESSAGE_BYTES_MAX`] bytes.
     may_be_large: bool,
+    /// Whether only a node with search knows the message.
+    pub(super) is_of_search: bool,
     /// How a message is served.
     pub(super) serve: Serve,
 }
@@ -73,29 +75,38 @@ pub(super) trait Streaming: Request {
 }
 
 impl Handler {
+    const fn new(code: u8, serve: Serve) -> Self {
+        Self { code, may_be_large: false, is_of_search: false, serve }
+    }
+
     /// A handler for requests for one key.
     pub(super) const fn one_key(code: u8, parse: fn(&Bytes) -> Result<Operation, Refusal>) -> Self {
-        Self { code, may_be_large: false, serve: Serve::OneKey(parse) }
+        Self::new(code, Serve::OneKey(parse))
     }
 
     /// A handler for a message that is answered without waiting.
     pub(super) const fn immediate<M: Immediate>(code: u8) -> Self {
-        Self { code, may_be_large: false, serve: Serve::Immediate(serve_immediate::<M>) }
+        Self::new(code, Serve::Immediate(serve_immediate::<M>))
     }
 
     /// A handler for a message whose answer takes time, or consists of several frames.
     pub(super) const fn streaming<M: Streaming + 'static>(code: u8) -> Self {
-        Self { code, may_be_large: false, serve: Serve::Streaming(serve_streaming::<M>) }
+        Self::new(code, Serve::Streaming(serve_streaming::<M>))
     }
 
     /// A handler for a message that needs no permission and whose body has no meaning.
     pub(super) const fn bare(code: u8, serve: fn(&mut Exchange<'_, '_>) -> Result<(), Refusal>) -> Self {
-        Self { code, may_be_large: false, serve: Serve::Immediate(serve) }
+        Self::new(code, Serve::Immediate(serve))
     }
 
     /// The same handler for messages of any size that fits into a frame.
     pub(super) const fn of_any_size(self) -> Self {
         Self { may_be_large: true, ..self }
+    }
+
+    /// The same handler, on nodes with search only.
+    pub(super) const fn of_search(self) -> Self {
+        Self { is_of_search: true, ..self }
     }
 
     /// Whether a message is not too large for this handler.

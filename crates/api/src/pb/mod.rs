@@ -44,6 +44,8 @@ mod props;
 mod reader;
 mod refusal;
 mod registry;
+mod search;
+mod search_administration;
 mod server_info;
 mod session;
 mod start_tls;

@@ -6,8 +6,8 @@
 use super::handler::Handler;
 use super::refusal::Refusal;
 use super::{
-    bucket, counters, cs_bucket, datatypes, folds, index, listing, login, map_reduce, message, object, server_info,
-    start_tls, unsupported,
+    bucket, counters, cs_bucket, datatypes, folds, index, listing, login, map_reduce, message, object, search,
+    search_administration, server_info, start_tls, unsupported,
 };
 use ombak_proto::Frame;
 use ombak_proto::code::{self, Direction, Service};
@@ -26,6 +26,8 @@ const FEATURES: &[&[Handler]] = &[
     counters::HANDLERS,
     map_reduce::HANDLERS,
     folds::HANDLERS,
+    search::HANDLERS,
+    search_administration::HANDLERS,
     unsupported::HANDLERS,
 ];
 
@@ -56,23 +58,25 @@ pub(crate) fn codes() -> Vec<u8> {
     (0..=u8::MAX).filter(|code| HANDLERS[usize::from(*code)].is_some()).collect()
 }
 
-/// The handler of a message, or why there is none.
+/// The handler of a message, or why there is none. A node without search does not know the messages
+/// of search.
 #[inline]
-pub(super) fn find(frame: &Frame) -> Result<&'static Handler, Refusal> {
+pub(super) fn find(frame: &Frame, has_search: bool) -> Result<&'static Handler, Refusal> {
     match HANDLERS[usize::from(frame.code)] {
-        Some(handler) if handler.takes(frame) => Ok(handler),
-        _ => Err(refusal(frame)),
+        Some(handler) if handler.takes(frame) && (has_search || !handler.is_of_search) => Ok(handler),
+        _ => Err(refusal(frame, has_search)),
     }
 }
 
 /// Why no handler takes a message.
 #[cold]
-fn refusal(frame: &Frame) -> Refusal {
+fn refusal(frame: &Frame, has_search: bool) -> Refusal {
     if frame.body.len() > message::MESSAGE_BYTES_MAX {
         return message::too_large(frame);
     }
+    let is_known = |service| service == Service::Registered || has_search && service == Service::OfSearch;
     match code::info(frame.code) {
-        Some(info) if info.service == Service::Registered && info.direction == Direction::Response => {
+        Some(info) if is_known(info.service) && info.direction == Direction::Response => {
             let (name, code) = (info.name, info.code);
             Refusal::new(format!("Error processing incoming message: {name} ({code}) is not a request"))
         }
@@ -87,10 +91,12 @@ mod tests {
     #[test]
     fn every_request_that_riak_knows_has_a_handler_and_nothing_else_has() {
         for code in 0..=u8::MAX {
-            let is_request = code::info(code)
-                .is_some_and(|info| info.service == Service::Registered && info.direction == Direction::Request);
+            let info = code::info(code).filter(|info| info.direction == Direction::Request);
+            let service = info.map(|info| info.service).filter(|service| *service != Service::NotLoaded);
             let handler = HANDLERS[usize::from(code)];
-            assert_eq!(handler.map(|handler| handler.code), is_request.then_some(code), "code {code}");
+            assert_eq!(handler.map(|handler| handler.code), service.map(|_| code), "code {code}");
+            let is_of_search = handler.map(|handler| handler.is_of_search);
+            assert_eq!(is_of_search, service.map(|service| service == Service::OfSearch), "code {code}");
         }
     }
 }

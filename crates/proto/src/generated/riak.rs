@@ -1989,3 +1989,213 @@ impl ::prost::Name for RpbAaeFoldListBucketsResp {
         "/riak.RpbAaeFoldListBucketsResp".into()
     }
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RpbSearchDoc {
+    #[prost(message, repeated, tag = "1")]
+    pub fields: ::prost::alloc::vec::Vec<RpbPair>,
+}
+impl ::prost::Name for RpbSearchDoc {
+    const NAME: &'static str = "RpbSearchDoc";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbSearchDoc".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbSearchDoc".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbSearchQueryReq {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub q: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", required, tag = "2")]
+    pub index: ::prost::bytes::Bytes,
+    #[prost(uint32, optional, tag = "3")]
+    pub rows: ::core::option::Option<u32>,
+    #[prost(uint32, optional, tag = "4")]
+    pub start: ::core::option::Option<u32>,
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub sort: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub filter: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub df: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub op: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub fl: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub presort: ::core::option::Option<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for RpbSearchQueryReq {
+    const NAME: &'static str = "RpbSearchQueryReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbSearchQueryReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbSearchQueryReq".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RpbSearchQueryResp {
+    #[prost(message, repeated, tag = "1")]
+    pub docs: ::prost::alloc::vec::Vec<RpbSearchDoc>,
+    #[prost(float, optional, tag = "2")]
+    pub max_score: ::core::option::Option<f32>,
+    #[prost(uint32, optional, tag = "3")]
+    pub num_found: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbSearchQueryResp {
+    const NAME: &'static str = "RpbSearchQueryResp";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbSearchQueryResp".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbSearchQueryResp".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbYokozunaIndex {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub name: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub schema: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(uint32, optional, tag = "3")]
+    pub n_val: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbYokozunaIndex {
+    const NAME: &'static str = "RpbYokozunaIndex";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaIndex".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaIndex".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbYokozunaIndexGetReq {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub name: ::core::option::Option<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for RpbYokozunaIndexGetReq {
+    const NAME: &'static str = "RpbYokozunaIndexGetReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaIndexGetReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaIndexGetReq".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RpbYokozunaIndexGetResp {
+    #[prost(message, repeated, tag = "1")]
+    pub index: ::prost::alloc::vec::Vec<RpbYokozunaIndex>,
+}
+impl ::prost::Name for RpbYokozunaIndexGetResp {
+    const NAME: &'static str = "RpbYokozunaIndexGetResp";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaIndexGetResp".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaIndexGetResp".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbYokozunaIndexPutReq {
+    #[prost(message, required, tag = "1")]
+    pub index: RpbYokozunaIndex,
+    #[prost(uint32, optional, tag = "2")]
+    pub timeout: ::core::option::Option<u32>,
+}
+impl ::prost::Name for RpbYokozunaIndexPutReq {
+    const NAME: &'static str = "RpbYokozunaIndexPutReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaIndexPutReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaIndexPutReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbYokozunaIndexDeleteReq {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub name: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for RpbYokozunaIndexDeleteReq {
+    const NAME: &'static str = "RpbYokozunaIndexDeleteReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaIndexDeleteReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaIndexDeleteReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbYokozunaSchema {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub name: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub content: ::core::option::Option<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for RpbYokozunaSchema {
+    const NAME: &'static str = "RpbYokozunaSchema";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaSchema".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaSchema".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbYokozunaSchemaGetReq {
+    #[prost(bytes = "bytes", required, tag = "1")]
+    pub name: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for RpbYokozunaSchemaGetReq {
+    const NAME: &'static str = "RpbYokozunaSchemaGetReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaSchemaGetReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaSchemaGetReq".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbYokozunaSchemaGetResp {
+    #[prost(message, required, tag = "1")]
+    pub schema: RpbYokozunaSchema,
+}
+impl ::prost::Name for RpbYokozunaSchemaGetResp {
+    const NAME: &'static str = "RpbYokozunaSchemaGetResp";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaSchemaGetResp".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaSchemaGetResp".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RpbYokozunaSchemaPutReq {
+    #[prost(message, required, tag = "1")]
+    pub schema: RpbYokozunaSchema,
+}
+impl ::prost::Name for RpbYokozunaSchemaPutReq {
+    const NAME: &'static str = "RpbYokozunaSchemaPutReq";
+    const PACKAGE: &'static str = "riak";
+    fn full_name() -> ::prost::alloc::string::String {
+        "riak.RpbYokozunaSchemaPutReq".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/riak.RpbYokozunaSchemaPutReq".into()
+    }
+}

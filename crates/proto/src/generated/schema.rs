@@ -532,4 +532,55 @@ pub(crate) static MESSAGES: &[(&str, &[Field])] = &[
     ("RpbAaeFoldListBucketsResp", &[
         Field { number: 1, wire: 2, message: Some(72) },
     ]),
+    ("RpbSearchDoc", &[
+        Field { number: 1, wire: 2, message: Some(3) },
+    ]),
+    ("RpbSearchQueryReq", &[
+        Field { number: 1, wire: 2, message: None },
+        Field { number: 2, wire: 2, message: None },
+        Field { number: 3, wire: 0, message: None },
+        Field { number: 4, wire: 0, message: None },
+        Field { number: 5, wire: 2, message: None },
+        Field { number: 6, wire: 2, message: None },
+        Field { number: 7, wire: 2, message: None },
+        Field { number: 8, wire: 2, message: None },
+        Field { number: 9, wire: 2, message: None },
+        Field { number: 10, wire: 2, message: None },
+    ]),
+    ("RpbSearchQueryResp", &[
+        Field { number: 1, wire: 2, message: Some(74) },
+        Field { number: 2, wire: 5, message: None },
+        Field { number: 3, wire: 0, message: None },
+    ]),
+    ("RpbYokozunaIndex", &[
+        Field { number: 1, wire: 2, message: None },
+        Field { number: 2, wire: 2, message: None },
+        Field { number: 3, wire: 0, message: None },
+    ]),
+    ("RpbYokozunaIndexGetReq", &[
+        Field { number: 1, wire: 2, message: None },
+    ]),
+    ("RpbYokozunaIndexGetResp", &[
+        Field { number: 1, wire: 2, message: Some(77) },
+    ]),
+    ("RpbYokozunaIndexPutReq", &[
+        Field { number: 1, wire: 2, message: Some(77) },
+        Field { number: 2, wire: 0, message: None },
+    ]),
+    ("RpbYokozunaIndexDeleteReq", &[
+        Field { number: 1, wire: 2, message: None },
+    ]),
+    ("RpbYokozunaSchema", &[
+        Field { number: 1, wire: 2, message: None },
+        Field { number: 2, wire: 2, message: None },
+    ]),
+    ("RpbYokozunaSchemaGetReq", &[
+        Field { number: 1, wire: 2, message: None },
+    ]),
+    ("RpbYokozunaSchemaGetResp", &[
+        Field { number: 1, wire: 2, message: Some(82) },
+    ]),
+    ("RpbYokozunaSchemaPutReq", &[
+        Field { number: 1, wire: 2, message: Some(82) },
+    ]),
 ];

@@ -29,29 +29,29 @@ pub struct SearchMessage<'a> {
 /// Names of parameters, and of the fields of the message that they come from.
 const FIELD_NAMES: &[(&str, &str)] = &[("fq", "filter"), ("q.op", "op")];
 
-impl SearchRequest {
-    /// Reads the message. As in Riak, documents have all fields and the score if it names none, and
-    /// the score also if it has a sort. The caller answers an empty query with `Missing query`.
+impl SearchMessage<'_> {
+    /// The parameters that the message stands for. As in Riak, documents have all fields and the
+    /// score if it names none, and the score also if it has a sort.
     ///
     /// # Errors
-    /// A field is not UTF-8, or its parameter would be an error.
-    pub fn of_message(message: &SearchMessage<'_>) -> Result<Self, RequestError> {
-        let mut pairs = vec![("q".to_owned(), text("q", message.query)?)];
+    /// A field is not UTF-8.
+    pub fn pairs(&self) -> Result<Vec<(String, String)>, RequestError> {
+        let mut pairs = vec![("q".to_owned(), text("q", self.query)?)];
         for (parameter, field, value) in [
-            ("sort", "sort", message.sort),
-            ("fq", "filter", message.filter),
-            ("df", "df", message.default_field),
-            ("q.op", "op", message.operator),
+            ("sort", "sort", self.sort),
+            ("fq", "filter", self.filter),
+            ("df", "df", self.default_field),
+            ("q.op", "op", self.operator),
         ] {
             // Clients write a field that they do not use as an empty one.
             if let Some(value) = value.filter(|value| !value.is_empty()) {
                 pairs.push((parameter.to_owned(), text(field, value)?));
             }
         }
-        for (parameter, value) in [("rows", message.rows), ("start", message.start)] {
+        for (parameter, value) in [("rows", self.rows), ("start", self.start)] {
             pairs.extend(value.map(|value| (parameter.to_owned(), value.to_string())));
         }
-        let fields: Result<Vec<String>, RequestError> = message.fields.iter().map(|field| text("fl", field)).collect();
+        let fields: Result<Vec<String>, RequestError> = self.fields.iter().map(|field| text("fl", field)).collect();
         let mut fields = fields?.join(",");
         if fields.trim_matches([',', ' ']).is_empty() {
             fields = "*,score".to_owned();
@@ -59,7 +59,17 @@ impl SearchRequest {
             fields.push_str(",score");
         }
         pairs.push(("fl".to_owned(), fields));
-        Self::read(&pairs).map_err(|mut error| {
+        Ok(pairs)
+    }
+}
+
+impl SearchRequest {
+    /// Reads the message. The caller answers an empty query with `Missing query`.
+    ///
+    /// # Errors
+    /// A field is not UTF-8, or its parameter would be an error.
+    pub fn of_message(message: &SearchMessage<'_>) -> Result<Self, RequestError> {
+        Self::read(&message.pairs()?).map_err(|mut error| {
             if let Some((_, field)) = FIELD_NAMES.iter().find(|(parameter, _)| *parameter == error.parameter) {
                 error.parameter = (*field).to_owned();
             }

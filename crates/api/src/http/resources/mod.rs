@@ -19,6 +19,7 @@ pub mod ping;
 pub mod props;
 mod props_body;
 pub mod root;
+pub mod search;
 pub mod stats;
 pub mod type_props;
 pub mod unsupported;

@@ -46,6 +46,7 @@ pub(crate) fn admin_context(kv: ombak_kv::Kv, dir: &TempDir) -> AdminContext {
     AdminContext {
         key_queues: ombak_key_queues::KeyQueues::new(&kv, Default::default()),
         folds: Default::default(),
+        search: None,
         kv,
         node,
         config: LiveConfig::new(Vec::new(), Box::new(|key, _| Err(format!("{key} stays as it is")))),

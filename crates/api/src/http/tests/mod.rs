@@ -17,6 +17,8 @@ mod noise;
 mod objects;
 mod pages;
 mod properties;
+mod search;
+mod search_administration;
 mod tls;
 mod unread_answers;
 mod wire;

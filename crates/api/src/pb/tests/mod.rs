@@ -11,6 +11,7 @@ mod map_reduce;
 mod memory;
 mod messages;
 mod objects;
+mod search;
 mod tls;
 
 use super::{PbConfig, PbContext, connection, serve};
@@ -96,6 +97,17 @@ impl Node {
     }
 
     async fn limited(kv_config: KvConfig, dir: TempDir, config: PbConfig, limits: MemoryLimits) -> Self {
+        Self::changed(kv_config, dir, config, limits, |ctx| ctx).await
+    }
+
+    /// A node whose state `change` may change.
+    async fn changed(
+        kv_config: KvConfig,
+        dir: TempDir,
+        config: PbConfig,
+        limits: MemoryLimits,
+        change: impl FnOnce(PbContext) -> PbContext,
+    ) -> Self {
         let memory = MemoryBudget::new(limits);
         let kv = tokio::task::spawn_blocking(move || Kv::open(kv_config)).await.unwrap().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -104,8 +116,9 @@ impl Node {
         let threads = Arc::new(NetworkThreads::start(2).unwrap());
         let map_reduce = Jobs::alone(kv.clone());
         let key_queues = ombak_key_queues::KeyQueues::new(&kv, Default::default());
-        let ctx =
-            Arc::new(PbContext { kv: kv.clone(), map_reduce, key_queues, config, memory: memory.clone(), threads });
+        let search = None;
+        let ctx = PbContext { kv: kv.clone(), map_reduce, key_queues, search, config, memory: memory.clone(), threads };
+        let ctx = Arc::new(change(ctx));
         let listener = test_tls::listener(listener, LISTENER);
         let served = tokio::spawn(serve(listener, ctx.clone(), stopped));
         Self { address, kv, memory, ctx, stop, served, _dir: dir }
