@@ -168,7 +168,7 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
             stop.send_replace(true);
         });
     }
-    let node = (&opened, &security);
+    let node = (&opened, &security, search);
     let outcome = runtime.block_on(serve(&settings, node, (ports, tls), &threads, signals, stop, admin));
     log.report_left_out();
     functions.stop();
@@ -290,7 +290,7 @@ fn open_unless_stopped(
 /// Reports that the node is ready, and serves until it is told to stop.
 async fn serve(
     settings: &Settings,
-    (opened, security): (&Opened, &Arc<NodeSecurity>),
+    (opened, security, search): (&Opened, &Arc<NodeSecurity>, Option<Arc<Search>>),
     (ports, tls): (Ports, Option<ClientTls>),
     threads: &Arc<NetworkThreads>,
     signals: StopSignals,
@@ -306,7 +306,7 @@ async fn serve(
     let memory = MemoryBudget::new(memory);
     let key_queues = KeyQueues::new(kv, settings.key_queues);
     key_queues.start();
-    let admin = admin(&record, stop.clone(), key_queues.clone());
+    let admin = AdminContext { search: search.clone(), ..admin(&record, stop.clone(), key_queues.clone()) };
     let http_context = HttpContext::new(
         kv.clone(),
         settings.jobs,
@@ -318,12 +318,12 @@ async fn serve(
     let http_context = http_context.with_map_reduce(map_reduce.clone()).with_key_queues(key_queues.clone());
     let http_context = http_context.with_pages(page_rules(settings)).with_memory(memory.clone());
     let http_context = http_context.with_security(Arc::clone(security), settings.monitoring_addresses.clone());
-    let http_context = Arc::new(http_context);
+    let http_context = Arc::new(HttpContext { search: search.clone(), ..http_context });
     let pb_context = Arc::new(PbContext {
         kv: kv.clone(),
         map_reduce,
         key_queues,
-        search: None,
+        search,
         config: PbConfig { start_tls: tls.clone(), ..pb_config(settings, security) },
         memory,
         threads: Arc::clone(threads),
