@@ -9,6 +9,7 @@ use super::key_jobs::BucketCommand;
 use super::repair_2i::Repair2iArgs;
 use super::riak_args::RiakCommand;
 use super::scrub::ScrubCommand;
+use super::search_args::SearchCommand;
 use super::security::SecurityArgs;
 use super::top::TopArgs;
 use clap::{Args, Parser, Subcommand};
@@ -239,6 +240,9 @@ pub enum AdminCommand {
     /// asks for it.
     #[command(subcommand)]
     Scrub(ScrubCommand),
+    /// Indexes and schemas of full-text search.
+    #[command(subcommand)]
+    Search(SearchCommand),
     /// Print when partitions were last compared with the other primaries, and how many keys that
     /// has repaired.
     #[command(alias = "aae_status")]

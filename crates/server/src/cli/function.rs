@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 const PATH: &str = "/admin/v1/functions";
-/// The largest file that is read. The node takes less of a source.
+/// The largest file that is read. The node takes no larger request, and less of a source.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 pub async fn run(command: &FunctionCommand, common: &Common, out: Output) -> Result<(), Failure> {
@@ -75,7 +75,7 @@ fn refusal(error: RequestError, target: &Target, name: &str) -> Failure {
 }
 
 /// Reads a file, or standard input for `-`.
-fn read(path: &Path) -> Result<String, Failure> {
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let fails = |why: &dyn std::fmt::Display| Failure::new(format!("{} cannot be read: {why}", path.display()));
     let mut bytes = Vec::new();
     let done = match path == Path::new("-") {

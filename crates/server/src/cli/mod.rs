@@ -49,6 +49,8 @@ mod riak_args;
 mod riak_names;
 mod riak_stubs;
 mod scrub;
+mod search;
+mod search_args;
 mod security;
 mod services;
 mod stat;
@@ -169,6 +171,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         }
         Command::Admin(AdminCommand::Security(args)) => wait_for(security::run(args, &common, out)),
         Command::Admin(AdminCommand::Scrub(command)) => wait_for(scrub::run(command, &common, out)),
+        Command::Admin(AdminCommand::Search(command)) => wait_for(search::run(&command, &common, out)),
         Command::Admin(AdminCommand::AaeStatus) => wait_for(exchanges::status(&common, out)),
         Command::Admin(AdminCommand::Tictacaae(command)) => wait_for(exchanges::tictacaae(&command, &common, out)),
         Command::Admin(AdminCommand::Node(exchange_args::NodeCommand::Repair(command))) => {

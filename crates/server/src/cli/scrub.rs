@@ -142,7 +142,7 @@ fn period(secs: u64) -> String {
 }
 
 /// A number of bytes with a unit.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KB", "MB", "GB", "TB"];
     let mut unit = 0;
     let mut value = bytes as f64;
