@@ -31,6 +31,7 @@ mod removed_node;
 mod riak_index_scenarios;
 mod riaks_commands;
 mod scrub;
+mod search;
 mod slow_requests;
 mod statistics;
 mod stop_while_starting;
