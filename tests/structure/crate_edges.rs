@@ -85,19 +85,6 @@ const CRATES: &[(&str, &[&str])] = &[
         &["ombak-types", "ombak-stats", "ombak-runtime", "ombak-storage", "ombak-node-files", "ombak-kv"],
     ),
     (
-        "ombak-searching",
-        &[
-            "ombak-types",
-            "ombak-stats",
-            "ombak-runtime",
-            "ombak-storage",
-            "ombak-crdt",
-            "ombak-kv",
-            "ombak-search",
-            "ombak-search-index",
-        ],
-    ),
-    (
         "ombak-cluster",
         &[
             "ombak-fixtures",
@@ -130,6 +117,20 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-runtime",
             "ombak-kv",
             "ombak-repair",
+        ],
+    ),
+    (
+        "ombak-searching",
+        &[
+            "ombak-types",
+            "ombak-stats",
+            "ombak-runtime",
+            "ombak-storage",
+            "ombak-crdt",
+            "ombak-datatypes",
+            "ombak-kv",
+            "ombak-search",
+            "ombak-search-index",
         ],
     ),
     (

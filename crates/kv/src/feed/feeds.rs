@@ -1,9 +1,9 @@
 //! All consumers of a node.
 
 use super::cursor_file::CursorFile;
-use super::followed_store::FollowedStore;
 use super::follower::Follower;
 use super::places::Places;
+use super::store_of_partition::StoreOfPartition;
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
 use crate::hooks::{ChangeConsumer, ConsumerSource, ValueKind};
@@ -62,7 +62,7 @@ impl Feeds {
             self.keep_removals(&partition);
             let (buckets, kinds) = (self.buckets.clone(), self.kinds.clone());
             let (now, wall_clock) = (self.runtime.now(), self.runtime.wall_clock());
-            let store = FollowedStore::new(&partition, &buckets, &kinds, wall_clock);
+            let store = StoreOfPartition::new(&partition, &buckets, &kinds, wall_clock);
             self.all().for_each(|follower| follower.follow((&partition, &store), now));
         }
         for follower in self.all() {

@@ -1,10 +1,9 @@
 //! One consumer, and how far it is in each partition.
 
-use super::followed_store::FollowedStore;
 use super::pause::Pause;
 use super::places::Places;
 use super::telling::{Everything, Telling};
-use crate::hooks::{Anew, ChangeConsumer};
+use crate::hooks::{Anew, ChangeConsumer, FollowedStore};
 use crate::partition::Partition;
 use ombak_storage::{Change, ChangesQuery, ChangesSince, CursorLost, FeedCursor, FeedStep, KeyState, Reach, Scope};
 use ombak_types::Error;
@@ -49,7 +48,7 @@ impl Follower {
     /// Goes on in a partition for a bounded number of steps. After an error the consumer begins
     /// again from its place some rounds later. A version that cannot be read holds it up until it
     /// is repaired. `now` is a moment that lies before the call.
-    pub(super) fn follow(&mut self, (partition, store): (&Partition, &FollowedStore<'_>), now: Instant) {
+    pub(super) fn follow(&mut self, (partition, store): (&Partition, &dyn FollowedStore), now: Instant) {
         if self.pauses.get_mut(&partition.number()).is_some_and(Pause::lasts) {
             return;
         }
@@ -76,7 +75,7 @@ impl Follower {
 
     /// Tells one batch of changes, and one batch of everything if that is wanted. Returns whether
     /// there may be more.
-    fn step(&mut self, at: (&Partition, &FollowedStore<'_>), now: Instant) -> Result<bool, Error> {
+    fn step(&mut self, at: (&Partition, &dyn FollowedStore), now: Instant) -> Result<bool, Error> {
         let number = at.0.number();
         let is_told_everything = self.tellings.get(&number).is_some_and(|telling| telling.everything.is_some());
         if !is_told_everything && self.wants_everything(number) {
@@ -96,7 +95,7 @@ impl Follower {
     }
 
     /// Tells one batch of changes. Returns whether there may be more.
-    fn tell_changes(&mut self, at: (&Partition, &FollowedStore<'_>), now: Instant) -> Result<bool, Error> {
+    fn tell_changes(&mut self, at: (&Partition, &dyn FollowedStore), now: Instant) -> Result<bool, Error> {
         let number = at.0.number();
         let is_walking = self.tellings.get(&number).is_some_and(|telling| telling.changes.is_some());
         if !is_walking && !self.begin_walk(at, now)? {
@@ -128,7 +127,7 @@ impl Follower {
     }
 
     /// Begins to walk over what is new. Returns whether there may be something to tell.
-    fn begin_walk(&mut self, at: (&Partition, &FollowedStore<'_>), now: Instant) -> Result<bool, Error> {
+    fn begin_walk(&mut self, at: (&Partition, &dyn FollowedStore), now: Instant) -> Result<bool, Error> {
         let (number, store) = (at.0.number(), at.0.store());
         let Some(from) = self.place(number).cloned() else { return Ok(false) };
         if from == store.feed_cursor() {
@@ -145,7 +144,7 @@ impl Follower {
     }
 
     /// Tells one batch of everything. Returns whether there may be more.
-    fn tell_everything(&mut self, at: (&Partition, &FollowedStore<'_>)) -> Result<bool, Error> {
+    fn tell_everything(&mut self, at: (&Partition, &dyn FollowedStore)) -> Result<bool, Error> {
         let number = at.0.number();
         let telling = self.tellings.get_mut(&number).and_then(|telling| telling.everything.as_mut());
         let Some(Everything { snapshot, .. }) = telling else { return Ok(false) };
@@ -181,7 +180,7 @@ impl Follower {
         }
     }
 
-    fn lost(&mut self, at: (&Partition, &FollowedStore<'_>), why: CursorLost) -> Result<bool, Error> {
+    fn lost(&mut self, at: (&Partition, &dyn FollowedStore), why: CursorLost) -> Result<bool, Error> {
         let (consumer, partition) = (self.consumer.name(), at.0.number());
         info!(consumer, partition, %why, "a consumer of changes begins anew");
         self.begin_anew(at, Anew::Lost(why))?;
@@ -190,7 +189,7 @@ impl Follower {
 
     /// Begins to tell everything. A consumer whose place is of no use any more has none until the
     /// end.
-    fn begin_anew(&mut self, (partition, followed): (&Partition, &FollowedStore<'_>), why: Anew) -> Result<(), Error> {
+    fn begin_anew(&mut self, (partition, followed): (&Partition, &dyn FollowedStore), why: Anew) -> Result<(), Error> {
         let (number, store) = (partition.number(), partition.store());
         self.tellings.remove(&number);
         let cursor = store.feed_cursor();

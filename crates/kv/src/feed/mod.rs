@@ -21,11 +21,10 @@
 
 mod cursor_file;
 mod feeds;
-mod followed_store;
 mod follower;
 mod pause;
 mod places;
+mod store_of_partition;
 mod telling;
 
 pub(crate) use feeds::Feeds;
-pub use followed_store::{FollowedStore, PresentVersion};

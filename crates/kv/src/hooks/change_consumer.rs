@@ -1,7 +1,7 @@
 //! What follows the changes of the stores and may lag behind them.
 
+use super::followed_store::FollowedStore;
 use crate::buckets::BucketRegistry;
-use crate::feed::FollowedStore;
 use ombak_storage::{Change, CursorLost, Detail, FeedCursor};
 use ombak_types::Error;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,20 +48,20 @@ pub trait ChangeConsumer: Send + Sync {
     ///
     /// Changes come in between. So a version that comes may be older than one that came before.
     /// Whoever needs the present version reads it ([`FollowedStore::present`]).
-    fn begin_anew(&self, store: &FollowedStore<'_>, why: Anew) -> Result<(), Error>;
+    fn begin_anew(&self, store: &dyn FollowedStore, why: Anew) -> Result<(), Error>;
 
     /// Takes changes of a partition. If the node keeps the places, what it took is durable when
     /// this returns, because the node does not repeat it. Changes may come again after a restart.
     /// After an error they come again later.
-    fn apply(&self, store: &FollowedStore<'_>, changes: &[Change]) -> Result<(), Error>;
+    fn apply(&self, store: &dyn FollowedStore, changes: &[Change]) -> Result<(), Error>;
 
     /// Takes versions of a partition that come because it is told everything.
-    fn apply_everything(&self, store: &FollowedStore<'_>, versions: &[Change]) -> Result<(), Error> {
+    fn apply_everything(&self, store: &dyn FollowedStore, versions: &[Change]) -> Result<(), Error> {
         self.apply(store, versions)
     }
 
     /// Everything of a partition was told since [`begin_anew`](Self::begin_anew).
-    fn told_everything(&self, _store: &FollowedStore<'_>) -> Result<(), Error> {
+    fn told_everything(&self, _store: &dyn FollowedStore) -> Result<(), Error> {
         Ok(())
     }
 

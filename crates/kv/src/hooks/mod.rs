@@ -9,10 +9,11 @@
 
 mod change_consumer;
 mod feature_answers;
+mod followed_store;
 
-pub use crate::feed::{FollowedStore, PresentVersion};
 pub use change_consumer::{Anew, ChangeConsumer, ConsumerSource, FeedProgress};
 pub use feature_answers::{FeatureAnswer, FeatureAnswers, FeatureQuestion};
+pub use followed_store::{FollowedStore, PresentVersion};
 
 use crate::buckets::Namespaces;
 use crate::open_error::OpenError;

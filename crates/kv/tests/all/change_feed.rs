@@ -37,7 +37,7 @@ impl ChangeConsumer for Consumer {
         "test"
     }
 
-    fn begin_anew(&self, store: &FollowedStore<'_>, why: Anew) -> Result<(), Error> {
+    fn begin_anew(&self, store: &dyn FollowedStore, why: Anew) -> Result<(), Error> {
         let mut seen = self.seen.lock();
         self.called.notify_all();
         seen.begun.push(why);
@@ -45,7 +45,7 @@ impl ChangeConsumer for Consumer {
         Ok(())
     }
 
-    fn apply(&self, store: &FollowedStore<'_>, changes: &[Change]) -> Result<(), Error> {
+    fn apply(&self, store: &dyn FollowedStore, changes: &[Change]) -> Result<(), Error> {
         let partition = store.number();
         let mut seen = self.seen.lock();
         self.called.notify_all();
@@ -192,11 +192,11 @@ impl ChangeConsumer for Named {
         self.0
     }
 
-    fn begin_anew(&self, _: &FollowedStore<'_>, _: Anew) -> Result<(), Error> {
+    fn begin_anew(&self, _: &dyn FollowedStore, _: Anew) -> Result<(), Error> {
         Ok(())
     }
 
-    fn apply(&self, _: &FollowedStore<'_>, _: &[Change]) -> Result<(), Error> {
+    fn apply(&self, _: &dyn FollowedStore, _: &[Change]) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -279,12 +279,12 @@ impl ChangeConsumer for Keeper {
         self.state.lock().wants.contains(&partition)
     }
 
-    fn begin_anew(&self, store: &FollowedStore<'_>, why: Anew) -> Result<(), Error> {
+    fn begin_anew(&self, store: &dyn FollowedStore, why: Anew) -> Result<(), Error> {
         self.state.lock().begun.push((store.number(), why));
         Ok(())
     }
 
-    fn apply(&self, store: &FollowedStore<'_>, changes: &[Change]) -> Result<(), Error> {
+    fn apply(&self, store: &dyn FollowedStore, changes: &[Change]) -> Result<(), Error> {
         let mut state = self.state.lock();
         for change in changes {
             let key = change.key().to_vec();
@@ -296,7 +296,7 @@ impl ChangeConsumer for Keeper {
         Ok(())
     }
 
-    fn told_everything(&self, store: &FollowedStore<'_>) -> Result<(), Error> {
+    fn told_everything(&self, store: &dyn FollowedStore) -> Result<(), Error> {
         let mut state = self.state.lock();
         state.wants.remove(&store.number());
         state.told += 1;

@@ -143,7 +143,7 @@ impl IndexFollower {
     }
 
     /// Makes the documents of the keys of changes, where the index has them or may have had them.
-    fn take(&self, store: &FollowedStore<'_>, changes: &[Change], is_known: IsKnown) -> Result<(), Error> {
+    fn take(&self, store: &dyn FollowedStore, changes: &[Change], is_known: IsKnown) -> Result<(), Error> {
         let partition = store.number();
         for change in changes {
             let key = change.key();
@@ -237,7 +237,7 @@ impl ChangeConsumer for IndexFollower {
         place.is_some_and(|place| place.covered != [state.current.clone()])
     }
 
-    fn begin_anew(&self, store: &FollowedStore<'_>, why: Anew) -> Result<(), Error> {
+    fn begin_anew(&self, store: &dyn FollowedStore, why: Anew) -> Result<(), Error> {
         let mut state = self.state.lock();
         let association = state.current.clone();
         let is_anew = why != Anew::Wanted;
@@ -256,16 +256,16 @@ impl ChangeConsumer for IndexFollower {
         Ok(())
     }
 
-    fn apply(&self, store: &FollowedStore<'_>, changes: &[Change]) -> Result<(), Error> {
+    fn apply(&self, store: &dyn FollowedStore, changes: &[Change]) -> Result<(), Error> {
         self.take(store, changes, IsKnown::Not)
     }
 
-    fn apply_everything(&self, store: &FollowedStore<'_>, versions: &[Change]) -> Result<(), Error> {
+    fn apply_everything(&self, store: &dyn FollowedStore, versions: &[Change]) -> Result<(), Error> {
         let is_anew = self.state.lock().told.get(&store.number()).is_none_or(|telling| telling.is_anew);
         self.take(store, versions, if is_anew { IsKnown::Not } else { IsKnown::IfCovered })
     }
 
-    fn told_everything(&self, store: &FollowedStore<'_>) -> Result<(), Error> {
+    fn told_everything(&self, store: &dyn FollowedStore) -> Result<(), Error> {
         let partition = store.number();
         let sweep = {
             let mut state = self.state.lock();

@@ -318,7 +318,11 @@ async fn serve(
     let http_context = http_context.with_map_reduce(map_reduce.clone()).with_key_queues(key_queues.clone());
     let http_context = http_context.with_pages(page_rules(settings)).with_memory(memory.clone());
     let http_context = http_context.with_security(Arc::clone(security), settings.monitoring_addresses.clone());
-    let http_context = Arc::new(HttpContext { search: search.clone(), ..http_context });
+    let http_context = match search.clone() {
+        Some(search) => http_context.with_search(search),
+        None => http_context,
+    };
+    let http_context = Arc::new(http_context);
     let pb_context = Arc::new(PbContext {
         kv: kv.clone(),
         map_reduce,

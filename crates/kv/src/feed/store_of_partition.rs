@@ -1,31 +1,22 @@
-//! The store of a partition, as a consumer of its changes sees it.
+//! What consumers see of the store of a partition.
 
 use crate::buckets::BucketRegistry;
-use crate::hooks::{ValueKind, merge_values};
+use crate::hooks::{FollowedStore, PresentVersion, ValueKind, merge_values};
 use crate::partition::{Access, Failure, Partition};
+use ombak_types::Error;
 use ombak_types::props::BucketProps;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, Object};
 use std::sync::Arc;
 
 /// The store of a partition; see the module.
-pub struct FollowedStore<'a> {
+pub(super) struct StoreOfPartition<'a> {
     partition: &'a Partition,
     buckets: &'a BucketRegistry,
     kinds: &'a [Arc<dyn ValueKind>],
     now: UnixMicros,
 }
 
-/// The present version of a key.
-#[derive(Clone, Debug)]
-pub struct PresentVersion {
-    /// Its living values, one at least. Those of data types are merged, and as they are stored.
-    pub object: Object,
-    /// The properties of its bucket.
-    pub props: Arc<BucketProps>,
-}
-
-impl<'a> FollowedStore<'a> {
+impl<'a> StoreOfPartition<'a> {
     pub(super) const fn new(
         partition: &'a Partition,
         buckets: &'a BucketRegistry,
@@ -34,25 +25,22 @@ impl<'a> FollowedStore<'a> {
     ) -> Self {
         Self { partition, buckets, kinds, now }
     }
+}
 
-    /// The number of the partition.
-    pub const fn number(&self) -> u32 {
+impl FollowedStore for StoreOfPartition<'_> {
+    fn number(&self) -> u32 {
         self.partition.number()
     }
 
-    /// The time when the round began.
-    pub const fn now(&self) -> UnixMicros {
+    fn now(&self) -> UnixMicros {
         self.now
     }
 
-    /// The properties of the bucket of a storage key; `None` if its type is not known.
-    pub fn props_of_key(&self, key: &[u8]) -> Option<Arc<BucketProps>> {
+    fn props_of_key(&self, key: &[u8]) -> Option<Arc<BucketProps>> {
         self.buckets.snapshot().props_of_key(key).cloned()
     }
 
-    /// What a client sees at present of a storage key; `None` if it sees nothing. It is durable when
-    /// this returns. Blocks. A version that cannot be read is an error.
-    pub fn present(&self, key: &[u8]) -> Result<Option<PresentVersion>, Error> {
+    fn present(&self, key: &[u8]) -> Result<Option<PresentVersion>, Error> {
         let Some(props) = self.props_of_key(key) else { return Ok(None) };
         let found = self.partition.read(key, Access::Blocking).map_err(Failure::of_blocking_call)?;
         let Some(found) = found else { return Ok(None) };
