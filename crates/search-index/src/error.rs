@@ -2,6 +2,7 @@
 
 use std::io;
 use tantivy::TantivyError;
+use tantivy::directory::error::OpenReadError;
 
 /// Why an index cannot be opened, written or asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +32,8 @@ impl From<TantivyError> for IndexError {
     fn from(error: TantivyError) -> Self {
         let text = error.to_string();
         match error {
+            // A process can have too many files.
+            TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. }) => Self::of_io(&io_error),
             TantivyError::DataCorruption(_)
             | TantivyError::OpenReadError(_)
             | TantivyError::IncompatibleIndex(_)

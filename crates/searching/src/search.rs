@@ -55,10 +55,11 @@ impl Search {
         Arc::new(LocalAnswers::new(self.builds.clone(), self.runtime.clone(), self.freshness))
     }
 
-    /// Takes the engine of the node, once.
+    /// Takes the engine of the node, once. A member knows the records of its cluster by then.
     pub fn attach(&self, kv: &Kv) {
         // Whoever attaches a second engine would mix two nodes. The first one stays.
         let _ = self.kv.set(kv.downgrade());
+        self.builds.attach();
     }
 
     /// Carries out a query over all nodes. What they send is reserved in `room`.

@@ -283,6 +283,7 @@ impl BucketRegistry {
     pub fn reset_type(&self, bucket_type: &[u8]) -> Result<(), PropsError> {
         self.change_active_type(bucket_type, |effective, overrides| {
             check(PropScope::UpdateType { active: true }, effective, &created_type_defaults())?;
+            self.namespaces.check_props(effective, &created_type_defaults())?;
             // A property without a default was fixed when the type was created (a data type, for
             // instance) and stays.
             let defaults = created_type_defaults();

@@ -24,6 +24,8 @@ pub(crate) struct Feeds {
     sources: Vec<Arc<dyn ConsumerSource>>,
     /// Those that the sources have at present.
     of_sources: Vec<Follower>,
+    /// Whether a source does not know its consumers yet.
+    awaits_sources: bool,
 }
 
 impl Feeds {
@@ -46,6 +48,7 @@ impl Feeds {
             followers: config.hooks.consumers.iter().map(follower).collect(),
             sources: config.hooks.consumer_sources.clone(),
             of_sources: Vec::new(),
+            awaits_sources: false,
         };
         feeds.take_consumers(&numbers(partitions));
         partitions.all_open().for_each(|partition| feeds.keep_removals(&partition));
@@ -78,8 +81,11 @@ impl Feeds {
 
     /// Takes the consumers that the sources have now. Those of before go on.
     fn take_consumers(&mut self, open: &BTreeSet<u32>) {
+        let known: Option<Vec<_>> = self.sources.iter().map(|source| source.consumers(&self.buckets, open)).collect();
+        self.awaits_sources = known.is_none();
+        let Some(consumers) = known else { return };
         let mut before = std::mem::take(&mut self.of_sources);
-        for consumer in self.sources.iter().flat_map(|source| source.consumers(&self.buckets, open)) {
+        for consumer in consumers.into_iter().flatten() {
             let known = before.iter().position(|follower| follower.is_of(&consumer));
             self.of_sources.push(match known {
                 Some(at) => before.swap_remove(at),
@@ -97,8 +103,9 @@ impl Feeds {
         let (number, store) = (partition.number(), partition.store());
         let (first_seq, last_seq) = (store.first_seq(), store.last_seq());
         let needs_after = |follower: &Follower| follower.needs_after(number, first_seq, last_seq);
-        let Some(after) = self.followers.iter().chain(&self.of_sources).map(needs_after).min() else { return };
-        if let Err(error) = store.retain_removals(Some(after)) {
+        let after = self.followers.iter().chain(&self.of_sources).map(needs_after).min();
+        let after = if self.awaits_sources { Some(0) } else { after };
+        if let Err(error) = store.retain_removals(after) {
             warn!(partition = number, %error, "a store does not keep what consumers of changes need");
         }
     }

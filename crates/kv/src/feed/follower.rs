@@ -191,14 +191,20 @@ impl Follower {
     /// end.
     fn begin_anew(&mut self, (partition, followed): (&Partition, &dyn FollowedStore), why: Anew) -> Result<(), Error> {
         let (number, store) = (partition.number(), partition.store());
-        self.tellings.remove(&number);
-        let cursor = store.feed_cursor();
+        let mut cursor = store.feed_cursor();
+        match self.places.get(number).filter(|_| why == Anew::Wanted) {
+            // Its changes go on where they are: it may be told everything of other keys only.
+            Some(place) => cursor = place.clone(),
+            None => drop(self.tellings.remove(&number)),
+        }
         let snapshot = partition.snapshot()?;
         store.sync(store.last_seq())?;
         if why != Anew::Wanted {
             // A consumer that has forgotten everything must not go on from its old place.
-            self.places.set(number, None);
-            self.keep()?;
+            if self.places.get(number).is_some() {
+                self.places.set(number, None);
+                self.keep()?;
+            }
         }
         self.consumer.begin_anew(followed, why)?;
         self.tellings.entry(number).or_default().everything = Some(Everything { snapshot, cursor });

@@ -43,13 +43,15 @@ impl FollowedStore for StoreOfPartition<'_> {
     fn present(&self, key: &[u8]) -> Result<Option<PresentVersion>, Error> {
         let Some(props) = self.props_of_key(key) else { return Ok(None) };
         let found = self.partition.read(key, Access::Blocking).map_err(Failure::of_blocking_call)?;
+        // A loss of power must not take from the store what the consumer has seen: neither this
+        // version, nor the removal of another one.
+        let store = self.partition.store();
+        let seq = found.as_ref().map_or_else(|| store.last_seq(), |found| found.seq);
+        if !store.is_synced(seq) {
+            store.sync(seq)?;
+        }
         let Some(found) = found else { return Ok(None) };
         let mut object = self.partition.decode(key, &found).map_err(Failure::of_blocking_call)?;
-        // A loss of power must not take from the store what the consumer has.
-        let store = self.partition.store();
-        if !store.is_synced(found.seq) {
-            store.sync(found.seq)?;
-        }
         let kind = self.kinds.iter().find(|kind| kind.serves(&props));
         match kind {
             Some(kind) => merge_values(&**kind, &mut object),

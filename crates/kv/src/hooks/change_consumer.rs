@@ -99,6 +99,8 @@ pub trait ConsumerSource: Send + Sync {
     /// consumer that is the same as in the round before (`Arc::ptr_eq`) goes on; another one begins
     /// at its own places. They keep their places themselves.
     ///
+    /// `None`: that is not known yet. Until it is, stores keep everything that a consumer may need.
+    ///
     /// `partitions` are those that are open.
-    fn consumers(&self, buckets: &BucketRegistry, partitions: &BTreeSet<u32>) -> Vec<Arc<dyn ChangeConsumer>>;
+    fn consumers(&self, buckets: &BucketRegistry, partitions: &BTreeSet<u32>) -> Option<Vec<Arc<dyn ChangeConsumer>>>;
 }

@@ -321,8 +321,8 @@ impl ChangeConsumer for Keeper {
 struct Source(Mutex<Vec<Arc<dyn ChangeConsumer>>>);
 
 impl ConsumerSource for Source {
-    fn consumers(&self, _: &BucketRegistry, _: &BTreeSet<u32>) -> Vec<Arc<dyn ChangeConsumer>> {
-        self.0.lock().clone()
+    fn consumers(&self, _: &BucketRegistry, _: &BTreeSet<u32>) -> Option<Vec<Arc<dyn ChangeConsumer>>> {
+        Some(self.0.lock().clone())
     }
 }
 

@@ -54,7 +54,7 @@ impl LocalAnswers {
             Err(Failed::Index(IndexError::BadQuery(why) | IndexError::TooCostly(why))) => Ok(NodeAnswer::BadQuery(why)),
             Err(Failed::Index(IndexError::TimedOut)) => Ok(NodeAnswer::TimedOut),
             Err(Failed::Index(error)) => {
-                build.met(&error);
+                build.met_in_query(&error);
                 let text = format!("a search index of this node cannot be read: {error}");
                 Err(StoreFailure::new(StoreFailureKind::Io, text).into())
             }
@@ -109,7 +109,7 @@ impl FeatureAnswers for LocalAnswers {
         }
         let mut answer = self.search(&build, asked, &question, &homes)?;
         if let NodeAnswer::Found(part) = &mut answer {
-            part.is_partial |= fresh.len() < homes.len();
+            part.is_partial |= fresh.len() < homes.len() || build.is_told_of(&homes);
         }
         Ok(FeatureAnswer { homes, bytes: answer.to_bytes() })
     }

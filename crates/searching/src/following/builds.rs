@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{info, warn};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,6 +34,8 @@ pub(crate) struct Builds {
     /// The builds of each index, oldest first. The last one is what the catalog wants.
     open: RwLock<BTreeMap<String, Vec<Arc<IndexFollower>>>>,
     seen: Mutex<Seen>,
+    /// Whether the records of the node are known.
+    is_attached: AtomicBool,
 }
 
 /// What was looked at last.
@@ -50,7 +53,19 @@ struct Seen {
 impl Builds {
     pub(crate) fn new(config: SearchConfig, catalog: Arc<Catalog>) -> Self {
         let writers = WriterPool::new(config.writer_memory_bytes);
-        Self { config, catalog, writers, open: RwLock::default(), seen: Mutex::default() }
+        Self {
+            config,
+            catalog,
+            writers,
+            open: RwLock::default(),
+            seen: Mutex::default(),
+            is_attached: AtomicBool::new(false),
+        }
+    }
+
+    /// The records of the node are known from now on: an index that has none does not exist.
+    pub(crate) fn attach(&self) {
+        self.is_attached.store(true, Ordering::SeqCst);
     }
 
     /// The build of an index that answers: the last one, unless it does not have everything yet and
@@ -72,6 +87,7 @@ impl Builds {
             seen.has_looked = true;
             self.look_through(&wanted, &mut open);
         }
+        open.values().flatten().for_each(|build| build.check_if_doubtful());
         let mut gone = Vec::new();
         open.retain(|name, builds| {
             let incarnation = wanted.get(name).map(|record| record.incarnation);
@@ -127,14 +143,18 @@ impl Builds {
         };
         let directory = self.directory(record);
         let opened = self.open_files(&directory, record, &schema).or_else(|error| {
+            if !is_of_no_use(&error) {
+                return Err(error);
+            }
             warn!(index = name, %error, "the files of a search index are removed, and the index is built anew");
-            fs::remove_dir_all(&directory).map_err(|why| why.to_string())?;
-            self.open_files(&directory, record, &schema).map_err(|why| why.to_string())
+            fs::remove_dir_all(&directory)?;
+            self.open_files(&directory, record, &schema)
         });
         match opened {
             Ok(index) => {
                 seen.failed.remove(&(record.incarnation, record.build));
-                Some(Arc::new(IndexFollower::new(name.to_owned(), record.clone(), schema, index)))
+                let files = (index, directory.join(RECORD));
+                Some(Arc::new(IndexFollower::new(name.to_owned(), (record.clone(), schema), files)))
             }
             Err(error) => {
                 self.failed(name, record, seen, &error);
@@ -153,7 +173,10 @@ impl Builds {
         let documents = directory.join(DOCUMENTS);
         fs::create_dir_all(&documents)?;
         let value = record.to_value().map_err(|why| IndexError::Storage(why.to_string()))?;
-        fs::write(directory.join(RECORD), value)?;
+        let sign = directory.join(RECORD);
+        if !fs::read_to_string(&sign).is_ok_and(|present| present == value) {
+            fs::write(sign, value)?;
+        }
         Index::open(&documents, schema.clone(), xxh3_64(&record.xml), self.writers.clone())
     }
 
@@ -178,8 +201,9 @@ impl Builds {
             match of_index {
                 Some((_, record)) if record.build == build => {}
                 Some((name, record)) if build < record.build => match self.open_earlier(name, &path) {
-                    Some(earlier) => open.entry(name.clone()).or_default().push(earlier),
-                    None => remove_directory(&path),
+                    Ok(earlier) => open.entry(name.clone()).or_default().push(earlier),
+                    Err(error) if is_of_no_use(&error) => remove_directory(&path),
+                    Err(error) => warn!(index = name, %error, "an earlier build of a search index is left alone"),
                 },
                 _ => remove_directory(&path),
             }
@@ -188,12 +212,14 @@ impl Builds {
     }
 
     /// Opens a build before the last one, which answers until the last one has everything.
-    fn open_earlier(&self, name: &str, directory: &Path) -> Option<Arc<IndexFollower>> {
-        let value = fs::read_to_string(directory.join(RECORD)).ok()?;
-        let record = Arc::new(IndexRecord::read(&value).ok()?);
-        let schema = Arc::new(Schema::read(&record.xml).ok()?);
-        let index = self.open_files(directory, &record, &schema).ok()?;
-        Some(Arc::new(IndexFollower::new(name.to_owned(), record, schema, index)))
+    fn open_earlier(&self, name: &str, directory: &Path) -> Result<Arc<IndexFollower>, IndexError> {
+        let value = fs::read_to_string(directory.join(RECORD))?;
+        let record = IndexRecord::read(&value).map_err(|why| IndexError::OtherSchema(why.to_string()))?;
+        let schema = Schema::read(&record.xml).map_err(|why| IndexError::OtherSchema(why.to_string()))?;
+        let (record, schema) = (Arc::new(record), Arc::new(schema));
+        let index = self.open_files(directory, &record, &schema)?;
+        let files = (index, directory.join(RECORD));
+        Ok(Arc::new(IndexFollower::new(name.to_owned(), (record, schema), files)))
     }
 
     fn remove(&self, build: &IndexFollower) {
@@ -201,8 +227,16 @@ impl Builds {
     }
 }
 
+/// Whether files are of no use any more. Otherwise they may be: a disk can be full, or the process
+/// may have too many files.
+fn is_of_no_use(error: &IndexError) -> bool {
+    matches!(error, IndexError::Damaged(_) | IndexError::OtherSchema(_))
+}
+
 fn remove_directory(path: &Path) {
-    if let Err(error) = fs::remove_dir_all(path) {
+    if let Err(error) = fs::remove_dir_all(path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
         warn!(path = %path.display(), %error, "the files of a search index cannot be removed");
     }
 }
@@ -217,7 +251,10 @@ fn build_id(name: &str) -> Option<BuildId> {
 }
 
 impl ConsumerSource for Builds {
-    fn consumers(&self, buckets: &BucketRegistry, partitions: &BTreeSet<u32>) -> Vec<Arc<dyn ChangeConsumer>> {
+    fn consumers(&self, buckets: &BucketRegistry, partitions: &BTreeSet<u32>) -> Option<Vec<Arc<dyn ChangeConsumer>>> {
+        if !self.is_attached.load(Ordering::SeqCst) {
+            return None;
+        }
         let mut seen = self.seen.lock();
         self.follow_catalog(&mut seen);
         self.drop_outdated(partitions);
@@ -231,6 +268,6 @@ impl ConsumerSource for Builds {
         for build in open.values().flatten() {
             build.set_association(seen.associations.get(&*build.name).cloned().unwrap_or_default());
         }
-        open.values().flatten().map(|build| build.clone() as Arc<dyn ChangeConsumer>).collect()
+        Some(open.values().flatten().map(|build| build.clone() as Arc<dyn ChangeConsumer>).collect())
     }
 }

@@ -12,6 +12,7 @@ use ombak_storage::{Change, Detail, FeedCursor};
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -33,9 +34,15 @@ pub(crate) struct IndexFollower {
     pub(crate) schema: Arc<Schema>,
     /// The files.
     pub(crate) index: Index,
+    /// A file that is there as long as nobody removes the files.
+    sign: PathBuf,
     state: Mutex<State>,
+    /// What queries look at. It is never locked while something is written.
+    standing: Mutex<Standing>,
     /// Whether its files are damaged.
     is_damaged: AtomicBool,
+    /// Whether a query has met what may be damage.
+    is_doubtful: AtomicBool,
 }
 
 struct State {
@@ -47,9 +54,6 @@ struct State {
     /// What is not in the index yet.
     waiting: Vec<IndexChange>,
     waiting_bytes: usize,
-    /// For each partition of which the index has everything, a moment before which everything is in
-    /// it.
-    fresh: BTreeMap<u32, Instant>,
     kept_at: Option<Instant>,
     last_error: Option<String>,
     /// Whether changes were lost that had been taken, because they could not be written. They must
@@ -57,10 +61,20 @@ struct State {
     has_lost_changes: bool,
 }
 
+/// What queries look at.
+#[derive(Default)]
+struct Standing {
+    /// For each partition of which the index has everything, a moment before which everything is in
+    /// it.
+    fresh: BTreeMap<u32, Instant>,
+    /// The partitions of which it is told everything.
+    being_told: BTreeSet<u32>,
+}
+
 /// What ends when an index was told everything of a partition.
 struct Telling {
-    /// The buckets that the index had when it began.
-    association: Association,
+    /// The buckets that the index had at some time since it began, those at its beginning first.
+    associations: Vec<Association>,
     /// Whether documents of earlier generations go.
     is_anew: bool,
 }
@@ -77,24 +91,55 @@ pub(crate) struct FollowerStatus {
 }
 
 impl IndexFollower {
-    pub(super) fn new(name: String, record: Arc<IndexRecord>, schema: Arc<Schema>, index: Index) -> Self {
+    pub(super) fn new(
+        name: String,
+        (record, schema): (Arc<IndexRecord>, Arc<Schema>),
+        (index, sign): (Index, PathBuf),
+    ) -> Self {
         let state = State {
             places: Places::default(),
             current: Association::default(),
             told: BTreeMap::new(),
             waiting: Vec::new(),
             waiting_bytes: 0,
-            fresh: BTreeMap::new(),
             kept_at: None,
             last_error: None,
             has_lost_changes: false,
         };
-        Self { name, record, schema, index, state: Mutex::new(state), is_damaged: AtomicBool::new(false) }
+        Self {
+            name,
+            record,
+            schema,
+            index,
+            sign,
+            state: Mutex::new(state),
+            standing: Mutex::default(),
+            is_damaged: AtomicBool::new(false),
+            is_doubtful: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes what a query has met. A query must not be able to have an index removed, so its files
+    /// are checked first.
+    pub(crate) fn met_in_query(&self, error: &IndexError) {
+        if matches!(error, IndexError::Damaged(_) | IndexError::OtherSchema(_)) {
+            self.is_doubtful.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Checks the files, if a query has met what may be damage. Reads all of them.
+    pub(super) fn check_if_doubtful(&self) {
+        if self.is_doubtful.swap(false, Ordering::Relaxed)
+            && let Err(error) = self.index.check()
+        {
+            self.met(&error);
+        }
     }
 
     /// Notes what went wrong with its files.
-    pub(crate) fn met(&self, error: &IndexError) {
-        if matches!(error, IndexError::Damaged(_) | IndexError::OtherSchema(_)) {
+    fn met(&self, error: &IndexError) {
+        let is_gone = matches!(self.sign.try_exists(), Ok(false));
+        if is_gone || matches!(error, IndexError::Damaged(_) | IndexError::OtherSchema(_)) {
             self.is_damaged.store(true, Ordering::Relaxed);
         }
     }
@@ -106,8 +151,8 @@ impl IndexFollower {
 
     /// Whether it has everything of these partitions.
     pub(super) fn has_everything_of(&self, partitions: impl IntoIterator<Item = u32>) -> bool {
-        let state = self.state.lock();
-        partitions.into_iter().all(|partition| state.fresh.contains_key(&partition))
+        let standing = self.standing.lock();
+        partitions.into_iter().all(|partition| standing.fresh.contains_key(&partition))
     }
 
     /// Takes the buckets that the index has from now on.
@@ -122,24 +167,33 @@ impl IndexFollower {
                 place.covered.push(association.clone());
             }
         }
+        for telling in state.told.values_mut() {
+            if !telling.associations.contains(&association) {
+                telling.associations.push(association.clone());
+            }
+        }
         state.current = association;
+    }
+
+    /// Whether an index is told everything of one of these partitions, because buckets have come
+    /// into it. Then it may lack some of them.
+    pub(crate) fn is_told_of(&self, partitions: &[u32]) -> bool {
+        let standing = self.standing.lock();
+        partitions.iter().any(|partition| standing.being_told.contains(partition))
     }
 
     /// Those of the partitions of which everything is in the index that was stored before a moment.
     pub(crate) fn fresh_partitions(&self, partitions: &[u32], before: Instant) -> Vec<u32> {
-        let state = self.state.lock();
-        let is_fresh = |partition: &&u32| state.fresh.get(partition).is_some_and(|since| *since >= before);
+        let standing = self.standing.lock();
+        let is_fresh = |partition: &&u32| standing.fresh.get(partition).is_some_and(|since| *since >= before);
         partitions.iter().filter(is_fresh).copied().collect()
     }
 
     /// How it stands.
     pub(crate) fn status(&self) -> FollowerStatus {
-        let state = self.state.lock();
-        FollowerStatus {
-            fresh: state.fresh.clone(),
-            being_told: state.told.keys().copied().collect(),
-            last_error: state.last_error.clone(),
-        }
+        let last_error = self.state.lock().last_error.clone();
+        let standing = self.standing.lock();
+        FollowerStatus { fresh: standing.fresh.clone(), being_told: standing.being_told.clone(), last_error }
     }
 
     /// Makes the documents of the keys of changes, where the index has them or may have had them.
@@ -178,9 +232,10 @@ impl IndexFollower {
         state.waiting_bytes += bytes_of(&change);
         state.waiting.push(change);
         if state.waiting_bytes > WAITING_BYTES_MAX || state.waiting.len() > WAITING_MAX {
-            // The places stay: what follows them is told again after a crash.
-            let place = self.index.place();
-            self.write(&mut state, &place)?;
+            // The cursors are those of the end of the last round: what follows them is told again
+            // after a crash. Generations and associations are those of what is written.
+            let places = text_of(&state.places)?;
+            self.write(&mut state, &places)?;
         }
         Ok(())
     }
@@ -216,14 +271,21 @@ impl ChangeConsumer for IndexFollower {
 
     fn kept_places(&self) -> Option<BTreeMap<u32, FeedCursor>> {
         let mut state = self.state.lock();
-        state.places = Places::read(&self.index.place()).unwrap_or_default();
+        let read = Places::read(&self.index.place());
+        // Without its places, nothing is known of the documents that are there.
+        self.is_damaged.fetch_or(read.is_none(), Ordering::Relaxed);
+        let before = std::mem::replace(&mut state.places, read.unwrap_or_default());
         let current = state.current.clone();
-        for place in state.places.partitions.values_mut() {
+        for (number, place) in &mut state.places.partitions {
+            // A generation is never used twice: documents of it may be there.
+            let used = before.partitions.get(number).map_or(0, |before| before.generation);
+            place.generation = place.generation.max(used);
             if !place.covered.contains(&current) {
                 place.covered.push(current.clone());
             }
         }
         state.told.clear();
+        self.standing.lock().being_told.clear();
         state.waiting.clear();
         state.waiting_bytes = 0;
         state.has_lost_changes = false;
@@ -241,8 +303,12 @@ impl ChangeConsumer for IndexFollower {
         let mut state = self.state.lock();
         let association = state.current.clone();
         let is_anew = why != Anew::Wanted;
-        if is_anew {
-            state.fresh.remove(&store.number());
+        {
+            let mut standing = self.standing.lock();
+            standing.being_told.insert(store.number());
+            if is_anew {
+                standing.fresh.remove(&store.number());
+            }
         }
         let place = state.places.partitions.entry(store.number()).or_default();
         if is_anew {
@@ -252,7 +318,7 @@ impl ChangeConsumer for IndexFollower {
         if !place.covered.contains(&association) {
             place.covered.push(association.clone());
         }
-        state.told.insert(store.number(), Telling { association, is_anew });
+        state.told.insert(store.number(), Telling { associations: vec![association], is_anew });
         Ok(())
     }
 
@@ -269,13 +335,11 @@ impl ChangeConsumer for IndexFollower {
         let partition = store.number();
         let sweep = {
             let mut state = self.state.lock();
-            let Some(Telling { association, is_anew }) = state.told.remove(&partition) else { return Ok(()) };
-            let current = state.current.clone();
+            let Some(Telling { associations, is_anew }) = state.told.remove(&partition) else { return Ok(()) };
+            self.standing.lock().being_told.remove(&partition);
             let place = state.places.partitions.entry(partition).or_default();
-            place.covered = vec![association];
-            if !place.covered.contains(&current) {
-                place.covered.push(current);
-            }
+            // Keys of a bucket that left meanwhile were removed, also if it has come back.
+            place.covered = associations;
             is_anew.then_some(IndexChange::Sweep { partition, generation: place.generation })
         };
         sweep.map_or(Ok(()), |sweep| self.wait(sweep))
@@ -291,23 +355,21 @@ impl ChangeConsumer for IndexFollower {
         for (number, place) in &mut state.places.partitions {
             place.cursor = places.get(number).cloned();
         }
-        let text = state.places.to_text().map_err(|why| StoreFailure::internal(why.to_string()))?;
+        let text = text_of(&state.places)?;
         let is_idle = state.waiting.is_empty();
         let is_due = state.kept_at.zip(now).is_none_or(|(kept_at, now)| now >= kept_at + IDLE_KEEP_INTERVAL);
-        let is_complete_before = state.fresh.len();
         if !is_idle || is_due && self.index.place() != text {
             self.write(&mut state, &text)?;
             state.kept_at = now;
         }
         let fresh = up_to_date.iter().filter(|(number, _)| places.contains_key(number));
-        let fresh: Vec<(u32, Instant)> = fresh.map(|(number, since)| (*number, *since)).collect();
-        state.fresh.extend(fresh);
-        if state.fresh.len() > is_complete_before {
-            let (index, partitions) = (&self.name, state.fresh.len());
-            tracing::debug!(index, build = self.record.build, partitions, "an index has more partitions");
-        }
+        self.standing.lock().fresh.extend(fresh.map(|(number, since)| (*number, *since)));
         Ok(())
     }
+}
+
+fn text_of(places: &Places) -> Result<String, Error> {
+    places.to_text().map_err(|why| StoreFailure::internal(why.to_string()).into())
 }
 
 /// About how many bytes a change takes in memory.

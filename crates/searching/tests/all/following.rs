@@ -1,9 +1,15 @@
 //! An index follows its stores.
 
 use crate::node::{Node, bucket, text};
+use ombak_kv::{BucketRegistry, Kv};
 use ombak_search::document_id::DocumentId;
+use ombak_searching::{Search, SearchConfig};
+use ombak_storage::fs::RealFs;
+use ombak_storage::{MemoryConfig, MemoryFactory};
 use ombak_types::{Bucket, VectorClock};
+use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Arc;
 
 #[test]
 fn what_is_stored_changed_and_deleted_shows() {
@@ -90,6 +96,31 @@ fn buckets_with_data_come_into_an_index_and_leave_it() {
 }
 
 #[test]
+fn what_is_stored_just_before_another_bucket_comes_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("famous", None, None).unwrap();
+    node.associate(&bucket(), "famous");
+    node.put("first", r#"{"n_i":1}"#);
+    node.wait_for("famous", "n_i:1", &["first"]);
+    let mut expected = vec!["first".to_owned()];
+    for round in 0..10 {
+        for n in 0..5 {
+            let key = format!("k{round}-{n}");
+            node.put(&key, r#"{"n_i":1}"#);
+            expected.push(key);
+        }
+        node.associate(&Bucket::untyped(format!("joins{round}")), "famous");
+    }
+    node.delete("first");
+    expected.remove(0);
+    expected.sort();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    node.wait_for("famous", "n_i:1", &expected);
+    node.close();
+}
+
+#[test]
 fn an_index_whose_files_are_damaged_or_lost_is_built_anew() {
     let dir = tempfile::tempdir().unwrap();
     let node = Node::open(dir.path());
@@ -131,4 +162,33 @@ fn an_index_whose_files_go_while_the_node_runs_is_built_anew() {
     node.put("after", r#"{"n_i":1}"#);
     node.wait_for("famous", "n_i:1", &["after", "before"]);
     node.close();
+}
+
+/// A member of a cluster opens its stores before it knows the records of its cluster.
+#[test]
+fn files_stay_until_the_records_of_the_node_are_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("famous", None, None).unwrap();
+    node.associate(&bucket(), "famous");
+    node.put("k", r#"{"n_i":1}"#);
+    node.wait_for("famous", "n_i:1", &["k"]);
+    node.close();
+    let files = || fs::read_dir(dir.path().join("search")).unwrap().count();
+    let other = tempfile::tempdir().unwrap();
+    let buckets = BucketRegistry::open(Arc::new(RealFs), other.path(), "n", &Default::default()).unwrap();
+    let runtime = ombak_kv::KvConfig::new("n", other.path(), memory()).runtime;
+    let search = Search::new(SearchConfig::new(dir.path().join("search")), runtime);
+    let source = search.consumer_source();
+    assert!(source.consumers(&buckets, &BTreeSet::new()).is_none(), "nothing is known yet");
+    assert_eq!(files(), 1);
+    let kv = Kv::open(ombak_kv::KvConfig::new("n", other.path(), memory())).unwrap();
+    search.attach(&kv);
+    assert!(source.consumers(&buckets, &BTreeSet::new()).is_some_and(|all| all.is_empty()));
+    assert_eq!(files(), 0, "there is no such index");
+    kv.close();
+}
+
+fn memory() -> Arc<MemoryFactory> {
+    Arc::new(MemoryFactory::new(MemoryConfig::default()))
 }
