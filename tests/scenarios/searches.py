@@ -1,6 +1,7 @@
 """What the scenarios of search ask nodes: queries, indexes and schemas over HTTP and Protocol
 Buffers, and how an index stands."""
 import json
+import time
 import urllib.parse
 
 from properties import create_type, everywhere, set_props
@@ -55,9 +56,28 @@ def keys(member, index, q="*:*", **parameters):
     return found if "sort" in parameters else sorted(found)
 
 
+def wait_until_settled(world, index):
+    """Waits until every index has what its node had stored when this began. Before that, two queries
+    that ask different replicas may differ."""
+    began = time.monotonic()
+
+    def is_settled(member):
+        passed_ms = (time.monotonic() - began) * 1000
+        lags = [partition["lag_ms"] for partition in index_status(member, index)["partitions"]]
+        return all(lag is not None and lag < passed_ms for lag in lags)
+    for number in members(world):
+        wait_for(f"the index {index} at node {number}", lambda: is_settled(world[number]), SECONDS_MAX)
+
+
+def members(world):
+    """The numbers of the nodes that run and have joined."""
+    return sorted(set(world.processes) - world.outside)
+
+
 def until_found(world, index, q, wanted):
     """Waits until every node that runs finds so many documents."""
-    for number in sorted(set(world.processes) - world.outside):
+    wait_until_settled(world, index)
+    for number in members(world):
         seen = []
 
         def holds(member=world[number]):
@@ -80,7 +100,7 @@ def put_index(member, index, body=None):
 
 def create_index(world, index, **body):
     equal(put_index(world[1], index, body or None), (204, ""), f"the creation of {index}")
-    for number in world.processes:
+    for number in members(world):
         wait_for(f"the index {index} at node {number}",
                  lambda: ask(world[number], "GET", f"/search/index/{quoted(index)}")[0] == 200, SECONDS_MAX)
 
