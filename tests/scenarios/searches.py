@@ -64,7 +64,7 @@ def wait_until_settled(world, index):
     def is_settled(member):
         passed_ms = (time.monotonic() - began) * 1000
         lags = [partition["lag_ms"] for partition in index_status(member, index)["partitions"]]
-        return all(lag is not None and lag < passed_ms for lag in lags)
+        return bool(lags) and all(lag is not None and lag < passed_ms for lag in lags)
     for number in members(world):
         wait_for(f"the index {index} at node {number}", lambda: is_settled(world[number]), SECONDS_MAX)
 
