@@ -1,18 +1,22 @@
 """Scenarios of Riak's search on clusters that change: nodes join, leave, die and lose files."""
 import random
 import shutil
+import time
 import urllib.parse
 
 from forming import commit
 from moving import Watch, wait_until_changed, wait_until_ended
+from properties import set_props
 from searches import (
     GET_INDEX, JSON, SECONDS_MAX, SETTINGS, create_index, docs, index_status, indexed_bucket, is_complete, is_partial,
-    keys, query_path, search, store, until_found,
+    keys, query_path, search, store, until_found, wait_until_settled,
 )
 from securing import SecuredWorld, SecurePb, denied, request
 from world import World, ask, clock, equal, form, key_path, wait_for
 
 DOCUMENTS = 150
+# Indexes follow their stores within half a second, apart from machines that are loaded.
+GRACE_SECONDS = 10
 # The characters that mean something in a query.
 SPECIAL = '+-&|!(){}[]^"~*?:\\/ '
 
@@ -139,6 +143,29 @@ def yz_handoff():
             world.start(5)
             world.wait_all_up()
         until_found(world, "quiet", "*:*", DOCUMENTS)
+
+
+def buckets_join_under_writes():
+    """What is written and deleted in a bucket of an index just before other buckets come into the
+    index shows on every node."""
+    with World(3, SETTINGS) as world:
+        world.join_all()
+        indexed_bucket(world, "joined")
+        load(world[1], "joined", range(100))
+        until_found(world, "joined", "*:*", 100)
+        for number in range(10):
+            load(world[1], "joined", range(100 + 5 * number, 105 + 5 * number))
+            for key in range(5 * number, 5 * number + 5):
+                equal(ask(world[2], "DELETE", key_path("joined", f"k{key}") + "?rw=3")[0], 204, "a delete")
+            equal(set_props(world[3], f"joins{number}", {"search_index": "joined"}), (204, ""), "another bucket of the index")
+        wait_until_settled(world, "joined")
+        wanted = sorted(f"k{key}" for key in range(50, 150))
+        for member in world.all():
+            until = time.monotonic() + GRACE_SECONDS
+            while (found := keys(member, "joined")) != wanted and time.monotonic() < until:
+                pass
+            equal((sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))), ([], []),
+                  f"what is missing at node {member.number}, and what is there in vain")
 
 
 def yz_core_properties_create_unload():
