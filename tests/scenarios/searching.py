@@ -9,6 +9,7 @@ from searches import (
     DELETE_INDEX, DEFAULT_SCHEMA, FORM, GET_INDEX, GET_SCHEMA, INDEXES, JSON, PUT_SCHEMA, QUERY, SCHEMA, create_index,
     create_indexed_type, default_schema, docs, get_schema, indexed_bucket, keys, outcome, pb_put_index, pb_search, put_index,
     put_schema, query_path, refused, search, store, until_found,
+    wait_until_settled,
 )
 from world import Pb, ask, clock, decode, equal, key_path, message, put, wait_for
 
@@ -21,6 +22,7 @@ def yz_crdt(world):
     network have updated it."""
     for kind in ("counter", "set", "gset", "hll", "map"):
         create_indexed_type(world, f"yz_{kind}", "types", datatype=kind)
+    wait_until_settled(world, "types")
     one, other = world[1], world[2]
     update(one, "yz_counter", "c", 10, "?w=3")
     update(one, "yz_set", "s", {"add_all": ["apple", "pear tree"]}, "?w=3")
