@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs the fenced blocks of README.md, and then those of other documents, in order, in a scratch
-directory with a fresh node. The other documents use what README.md has installed.
+directory with a fresh node that has search. The other documents use what README.md has installed.
 
 A `console` block is a session: each line that begins with `$ ` is a command, and the lines below it
 are its output. A command goes on in the next lines until its quotation marks are closed. `...`
@@ -30,7 +30,8 @@ sys.path.insert(0, str(HERE.parent / "support"))
 import packages  # noqa: E402
 from node import ROOT, Node, clean_environment, program  # noqa: E402
 
-DOCUMENTS = ("README.md", "docs/health.md", "docs/datatypes.md", "docs/hooks.md", "docs/mapreduce.md")
+DOCUMENTS = ("README.md", "docs/health.md", "docs/datatypes.md", "docs/hooks.md", "docs/mapreduce.md",
+             "docs/search.md")
 COMMAND_SECONDS_MAX = 300
 TRIES_MAX = 3
 
@@ -244,7 +245,7 @@ def main():
             failed += 1
     with tempfile.TemporaryDirectory(prefix="ombak-readme-") as scratch:
         directory = Path(scratch)
-        with Node({"platform_data_dir": str(directory / "data")}) as node:
+        with Node({"platform_data_dir": str(directory / "data"), "search": "on"}) as node:
             session = Session(directory, node)
             try:
                 for start, language, lines in itertools.chain.from_iterable(map(blocks, DOCUMENTS)):

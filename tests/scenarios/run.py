@@ -2,8 +2,8 @@
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
 name that it has in Riak, apart from those of `returning`, `registered_functions`,
 `mapred_erlang_terms`, `pipe_client_leaves`, `secured_by_the_document`, `renegotiation_is_refused`,
-`closed_from_the_first_connection` and `closed_without_a_majority`, which Riak does not have;
-docs/compatibility.md lists all scenarios. Two run at the same time, because most of their time is
+`closed_from_the_first_connection`, `closed_without_a_majority` and `buckets_join_under_writes`,
+which Riak does not have; docs/compatibility.md lists all scenarios. Two run at the same time, because most of their time is
 waiting.
 
 Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
@@ -20,6 +20,7 @@ import exchanging
 import folding
 import forming
 import hooking
+import indexing
 import interfaces
 import leveled
 import locations
@@ -31,6 +32,8 @@ import properties
 import repairing
 import returning
 import scripts
+import searches
+import searching
 import securing
 import statistics_scenario
 import versions
@@ -39,9 +42,9 @@ from world import World
 
 # Scenarios of these modules share one cluster, of this kind and of so many nodes.
 SHARED = [(datatypes, PartedWorld, 4), (properties, World, 3), (mapreduce, partial(World, settings=mapreduce.SETTINGS), 3),
-          (interfaces, World, 5)]
+          (interfaces, World, 5), (searching, partial(PartedWorld, settings=searches.SETTINGS), 3)]
 ALONE = [console, forming, moving, locations, versions, repairing, returning, program, leveled, statistics_scenario, hooking, scripts, pipes,
-         exchanging, folding, securing]
+         exchanging, folding, securing, indexing]
 SCENARIOS = {
     console: ["riak_admin_console_tests", "vnode_status_test"],
     forming: ["rt_basic_test", "verify_build_cluster", "verify_staged_clustering", "verify_down"],
@@ -74,6 +77,9 @@ SCENARIOS = {
                 "mapred_lenient_json", "mapred_notfound_failover", "verify_mr_prereduce_node_down"],
     interfaces: ["verify_api_timeouts", "verify_asis_put", "verify_conditionalput_api", "verify_2i_returnterms", "pr_pw",
                  "verify_listkeys", "verify_put_opt_node_confirms", "post_generate_key"],
+    searching: ["yz_crdt", "yz_errors", "yz_wm_extract_test", "yz_faceted_search", "yz_index_admin", "yz_schema_admin",
+                "yz_schema_change_reset", "yz_languages", "yz_pb", "yz_search_http", "yz_siblings"],
+    indexing: ["yokozuna_essential", "yz_handoff", "buckets_join_under_writes", "yz_core_properties_create_unload", "yz_security"],
     datatypes: ["test_hll", "verify_counter_converge", "verify_dt_context", "verify_dt_converge", "verify_no_datatype_siblings"],
 }
 AT_THE_SAME_TIME = 2

@@ -266,6 +266,9 @@ def decode(text):
         head = number()
         if head & 7 == 0:
             yield head >> 3, number()
+        elif head & 7 == 5:
+            yield head >> 3, struct.unpack_from("<f", text, at)[0]
+            at += 4
         else:
             length = number()
             yield head >> 3, text[at:at + length]
