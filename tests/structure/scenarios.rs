@@ -1,7 +1,7 @@
 //! docs/compatibility.md has a table of the scenarios of Riak's own tests. This test checks that
 //! the table has every scenario of the groups kv_all, core_all, admin_all, 2i_all, mapred_all,
-//! pipe_all, datatypes_all, cluster_upgrade and smoke, that a scenario which counts as tested names
-//! a test under its own name, that every test which the table names exists, and that those in
+//! pipe_all, datatypes_all, yoko, cluster_upgrade and smoke, that a scenario which counts as tested
+//! names a test under its own name, that every test which the table names exists, and that those in
 //! Python are run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -75,6 +75,7 @@ fn scenarios() -> BTreeSet<String> {
         "## 6. core_all",
         "## 8. datatypes_all",
         "## 11. admin_all",
+        "## 14. yoko",
     ] {
         // The head of these tables ends in `|---|`, which is no row.
         let rows = rows(&section(&text, heading));
