@@ -201,6 +201,25 @@ def yz_core_properties_create_unload():
             equal(keys(world[3], name, "name_s:n3"), [f"k{number}" for number in sorted(range(3, 40, 7), key=str)], f"the keys of {name}")
 
 
+def indexes_outlive_restarts():
+    """A member opens its stores before it knows the records of its cluster. Its indexes are the same
+    files after it has started, and go on where they were."""
+    with World(3, SETTINGS) as world:
+        world.join_all()
+        indexed_bucket(world, "kept")
+        load(world[1], "kept", range(40))
+        until_found(world, "kept", "*:*", 40)
+        wait_for("a complete index", lambda: is_complete(index_status(world[3], "kept")), SECONDS_MAX)
+        [build] = (world[3].data / "search").iterdir()
+        made_at = (build / "index.json").stat().st_ino, build.stat().st_ino
+        world.stop(3)
+        load(world[1], "kept", range(40, 50))
+        world.start(3)
+        world.wait_all_up()
+        until_found(world, "kept", "*:*", 50)
+        equal(((build / "index.json").stat().st_ino, build.stat().st_ino), made_at, "the files of the index")
+
+
 def damage(path):
     """Changes bytes in the middle of a file."""
     content = bytearray(path.read_bytes())

@@ -2,9 +2,9 @@
 """Scenarios of Riak's own tests that are about the program, on clusters of real nodes. Each has the
 name that it has in Riak, apart from those of `returning`, `registered_functions`,
 `mapred_erlang_terms`, `pipe_client_leaves`, `secured_by_the_document`, `renegotiation_is_refused`,
-`closed_from_the_first_connection`, `closed_without_a_majority` and `buckets_join_under_writes`,
-which Riak does not have; docs/compatibility.md lists all scenarios. Two run at the same time, because most of their time is
-waiting.
+`closed_from_the_first_connection`, `closed_without_a_majority`, `indexes_outlive_restarts` and
+`buckets_join_under_writes`, which Riak does not have; docs/compatibility.md lists all scenarios. Two
+run at the same time, because most of their time is waiting.
 
 Usage: run.py [SCENARIO...]. The name of a module stands for all of its scenarios."""
 import inspect
@@ -79,7 +79,7 @@ SCENARIOS = {
                  "verify_listkeys", "verify_put_opt_node_confirms", "post_generate_key"],
     searching: ["yz_crdt", "yz_errors", "yz_wm_extract_test", "yz_faceted_search", "yz_index_admin", "yz_schema_admin",
                 "yz_schema_change_reset", "yz_languages", "yz_pb", "yz_search_http", "yz_siblings"],
-    indexing: ["yokozuna_essential", "yz_handoff", "buckets_join_under_writes", "yz_core_properties_create_unload", "yz_security"],
+    indexing: ["yokozuna_essential", "yz_handoff", "buckets_join_under_writes", "indexes_outlive_restarts", "yz_core_properties_create_unload", "yz_security"],
     datatypes: ["test_hll", "verify_counter_converge", "verify_dt_context", "verify_dt_converge", "verify_no_datatype_siblings"],
 }
 AT_THE_SAME_TIME = 2
