@@ -32,7 +32,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-index-pages bench-backends bench-start bench-connections bench-cluster bench-instructions bench-security fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-index-pages bench-search bench-backends bench-start bench-connections bench-cluster bench-instructions bench-security fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,6 +115,11 @@ bench-index-pages: BACKEND ?= leveled
 bench-index-pages: ## measure pages of an index query over ENTRIES (1000000) entries on BACKEND (leveled), and plain queries
 	cargo build --profile dist --locked --package ombak-server
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak benches/index_pages.py --entries $(ENTRIES) --backend $(BACKEND)
+
+bench-search: DOCUMENTS ?= 1000000
+bench-search: ## measure search over DOCUMENTS (1000000) documents on three nodes
+	cargo build --profile dist --locked --package ombak-server
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak benches/search.py --documents $(DOCUMENTS)
 
 bench-backends: RESULTS ?= $(CARGO_TARGET_DIR)/backends
 bench-backends: ## run the storage tests on each backend, or BACKENDS="test1-leveled ...", in 1 GiB, MINUTES (5) each, into RESULTS
