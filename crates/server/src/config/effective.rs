@@ -109,7 +109,8 @@ impl Effective {
             collected.take(key, value, Origin::CommandLine, Place::CommandLine(option));
         }
         let settings = collected.settings();
-        let vain = vain::without_features_that_are_off(collected.asking_in_vain(&settings));
+        let is_on = |key: &str| settings.iter().any(|s| s.key == key && s.value == Some(Value::Flag(true)));
+        let vain = vain::without_features_that_are_off(collected.asking_in_vain(&settings), is_on);
         collected.warnings.extend(vain::warnings(&vain));
         if collected.errors.is_empty() {
             Ok(Self { settings, warnings: collected.warnings, vain })

@@ -68,12 +68,13 @@ impl Vain {
     }
 }
 
-/// Leaves out the settings of features that are off.
-pub(super) fn without_features_that_are_off(mut asking: Vec<Vain>) -> Vec<Vain> {
+/// Leaves out the settings of features that are off. `is_on` says whether a switch that has an
+/// effect is on.
+pub(super) fn without_features_that_are_off(mut asking: Vec<Vain>, is_on: impl Fn(&str) -> bool) -> Vec<Vain> {
     let keys: HashSet<String> = asking.iter().map(|vain| vain.key.clone()).collect();
     let is_off = |key: &str| {
         let switch = SWITCHES.iter().find(|(begin, switch)| key.starts_with(begin) && key != *switch);
-        switch.is_some_and(|(_, switch)| !keys.contains(*switch))
+        switch.is_some_and(|(_, switch)| !keys.contains(*switch) && !is_on(switch))
     };
     asking.retain(|vain| !is_off(&vain.key));
     asking
