@@ -186,15 +186,18 @@ mod tests {
     async fn a_fold_is_under_way_until_its_caller_gives_it_up() {
         let (dir, backups) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
-        let config = KvConfig { ring_size: 8, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
+        let config = KvConfig { ring_size: 1024, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
         let kv = Kv::open(config).expect("an engine");
         let ctx = admin_context(kv.clone(), &backups);
         let under_way = || ctx.folds.to_json(kv.shared_runtime().now());
         let mut call = Box::pin(fold(&ctx, br#"{"fold": "stats", "bucket": "b", "watch": "w"}"#));
-        // Its steps run on another thread, so it waits.
+        // Its many steps run on another thread, one after the other, so it waits for one of them.
         assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let shown = &under_way()["folds"][0];
-        assert_eq!((&shown["fold"], &shown["watch"], &shown["partitions"]), (&json!("stats"), &json!("w"), &json!(8)));
+        assert_eq!(
+            (&shown["fold"], &shown["watch"], &shown["partitions"]),
+            (&json!("stats"), &json!("w"), &json!(1024))
+        );
         drop(call);
         assert_eq!(under_way(), json!({ "folds": [] }));
         let body = format!(r#"{{"fold": "stats", "bucket": "b", "watch": "{}"}}"#, "w".repeat(WATCH_BYTES_MAX + 1));
