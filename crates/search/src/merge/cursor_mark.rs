@@ -2,9 +2,8 @@
 
 use super::part_answer::Hit;
 use super::sort_order::SortOrder;
-use crate::dates::Date;
 use crate::request::{RequestError, RequestProblem, SortBy};
-use crate::values::Value;
+use crate::values::{Value, read_value, take, write_value};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -104,56 +103,35 @@ fn fingerprint(order: &SortOrder) -> u64 {
     hash
 }
 
+/// A text sorts as a string, and an order has no bytes; see `SortKind`.
 fn encode(value: Option<&Value>, bytes: &mut Vec<u8>) {
     match value {
-        // An order has no bytes; see `SortKind`.
-        None | Some(Value::Bytes(_)) => bytes.push(0),
-        Some(Value::String(text) | Value::Text(text)) => {
-            // A term has less than 32 KB.
-            let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-            bytes.push(1);
-            bytes.extend(length.to_be_bytes());
-            bytes.extend(text.as_bytes());
-        }
-        Some(Value::Bool(is_true)) => bytes.push(2 + u8::from(*is_true)),
-        Some(Value::Int(number)) => field(bytes, 4, &number.to_be_bytes()),
-        Some(Value::Long(number)) => field(bytes, 5, &number.to_be_bytes()),
-        Some(Value::Float(number)) => field(bytes, 6, &number.to_bits().to_be_bytes()),
-        Some(Value::Double(number)) => field(bytes, 7, &number.to_bits().to_be_bytes()),
-        Some(Value::Date(date)) => field(bytes, 8, &date.unix_ms().to_be_bytes()),
+        Some(Value::Text(text)) => write_value(Some(&Value::String(text.clone())), bytes),
+        Some(Value::Bytes(_)) => write_value(None, bytes),
+        value => write_value(value, bytes),
     }
 }
 
-fn field(bytes: &mut Vec<u8>, tag: u8, value: &[u8]) {
-    bytes.push(tag);
-    bytes.extend(value);
-}
-
-/// Reads a value. The outer `None` is for bytes that are none.
+/// Reads a value. The outer `None` is for bytes that [`encode`] does not write.
 fn decode(rest: &mut &[u8]) -> Option<Option<Value>> {
-    let [tag] = take(rest)?;
-    Some(Some(match tag {
-        0 => return Some(None),
-        1 => {
-            let length = usize::try_from(u32::from_be_bytes(take(rest)?)).ok()?;
-            let (text, behind) = rest.split_at_checked(length)?;
-            *rest = behind;
-            Value::String(std::str::from_utf8(text).ok()?.to_owned())
-        }
-        2 => Value::Bool(false),
-        3 => Value::Bool(true),
-        4 => Value::Int(i32::from_be_bytes(take(rest)?)),
-        5 => Value::Long(i64::from_be_bytes(take(rest)?)),
-        6 => Value::Float(f32::from_bits(u32::from_be_bytes(take(rest)?))),
-        7 => Value::Double(f64::from_bits(u64::from_be_bytes(take(rest)?))),
-        8 => Value::Date(Date::from_unix_ms(i64::from_be_bytes(take(rest)?))?),
-        _ => return None,
-    }))
+    read_value(rest).filter(|value| !matches!(value, Some(Value::Text(_) | Value::Bytes(_))))
 }
 
-/// Takes bytes from the beginning of a text.
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, behind) = rest.split_first_chunk::<N>()?;
-    *rest = behind;
-    Some(*taken)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_written_as_a_string_and_other_values_of_documents_are_refused() {
+        let mut bytes = Vec::new();
+        encode(Some(&Value::Text("a".into())), &mut bytes);
+        encode(Some(&Value::Bytes(vec![1])), &mut bytes);
+        assert_eq!(bytes, [1, 0, 0, 0, 1, b'a', 0]);
+        let mut rest = &bytes[..];
+        assert_eq!(decode(&mut rest), Some(Some(Value::String("a".into()))));
+        assert_eq!(decode(&mut rest), Some(None));
+        for tag in [9, 10] {
+            assert_eq!(decode(&mut &[tag, 0, 0, 0, 0][..]), None, "{tag}");
+        }
+    }
 }
