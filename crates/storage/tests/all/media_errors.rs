@@ -12,7 +12,7 @@ use ombak_types::StoreFailureKind;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 /// Longer than two blocks, so that each value has a block of its own.
 const VALUE_BYTES: usize = 9000;
@@ -415,14 +415,19 @@ fn a_loss_counts_once_while_its_file_is_merged_and_after_the_next_start() {
     let lost = store.status().lost_ranges;
     assert!(lost > 0);
     let is_over = AtomicBool::new(false);
+    // The merges can all be over before a busy machine lets the other thread begin.
+    let have_begun = Barrier::new(2);
     std::thread::scope(|scope| {
         let looks = scope.spawn(|| {
             let mut found = BTreeSet::new();
+            have_begun.wait();
             while !is_over.load(Ordering::Acquire) {
                 found.insert(store.status().lost_ranges);
             }
+            found.insert(store.status().lost_ranges);
             found
         });
+        have_begun.wait();
         for _ in 0..5 {
             fill(&*store, 0..20);
             close_file(&*store);
@@ -435,7 +440,7 @@ fn a_loss_counts_once_while_its_file_is_merged_and_after_the_next_start() {
         }
         is_over.store(true, Ordering::Release);
         let found = looks.join().unwrap();
-        assert!(found.into_iter().eq([lost]));
+        assert_eq!(found, BTreeSet::from([lost]));
     });
     store.close().unwrap();
     drop(store);
