@@ -7,17 +7,19 @@
 //!
 //! Who has had the least time of the thread has the next turn, first among the addresses of clients
 //! and then among the connections of an address. Nobody holds a turn while it waits for a client,
-//! for a store or for another node.
+//! for a store or for another node. On a busy machine there is time between the turns of work that
+//! takes long ([`short_pause_after`]).
 
-use ombak_runtime::{FairQueue, Tenant, Ticket, pause_after};
+use ombak_runtime::{FairQueue, Tenant, Ticket, short_pause_after};
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tokio::task::yield_now;
+use tokio::time::{Sleep, sleep};
 
 /// How long a turn lasts. It is the longest time that a short request waits for bulk work, beside
 /// what a single step takes. A change of turns costs about two microseconds.
@@ -26,6 +28,12 @@ const TURN: Duration = Duration::from_micros(200);
 /// The highest number of bytes that one read, write or move of a large value takes. It takes about
 /// half a turn, most of it for memory that the process did not have before.
 pub(crate) const STEP_BYTES: usize = 256 << 10;
+
+/// How much of its thread a piece of work has had that takes long. A large value takes less.
+const LONG: Duration = Duration::from_millis(5);
+
+/// A shorter time between two turns is none: a timer measures milliseconds.
+const BETWEEN_MIN: Duration = Duration::from_micros(300);
 
 thread_local! {
     static TURNS: Arc<Turns> = Arc::default();
@@ -36,7 +44,7 @@ thread_local! {
 /// Does bulk work of a connection in turns. Work within such work has the same turn. Whoever awaits
 /// it must poll it whenever it is woken: nobody else has a turn between its wake and its poll.
 pub(crate) async fn in_turns<F: Future>(tenant: Tenant, work: F) -> F::Output {
-    let mut place = Place { turns: TURNS.with(Arc::clone), waits: None };
+    let mut place = Place { turns: TURNS.with(Arc::clone), waits: None, has_had: Duration::ZERO };
     let mut work = pin!(work);
     poll_fn(|cx| {
         if TURN_BEGAN.get().is_some() {
@@ -46,9 +54,12 @@ pub(crate) async fn in_turns<F: Future>(tenant: Tenant, work: F) -> F::Output {
             return Poll::Pending;
         }
         let began = Instant::now();
-        let _running = Running { turns: &place.turns, tenant, began };
+        let running = Running { turns: &place.turns, tenant, began, is_long: place.has_had >= LONG };
         TURN_BEGAN.set(Some(began));
-        work.as_mut().poll(cx)
+        let polled = work.as_mut().poll(cx);
+        drop(running);
+        place.has_had += began.elapsed();
+        polled
     })
     .await
 }
@@ -79,6 +90,8 @@ struct Turns(Mutex<Line>);
 struct Line {
     is_taken: bool,
     waiting: FairQueue<Arc<Waiter>>,
+    /// The time between the last turn and the next one.
+    between: Option<Pin<Box<Sleep>>>,
 }
 
 /// Work that waits for its turn.
@@ -107,10 +120,18 @@ impl Turns {
     /// Ends a turn. The next one begins after the runtime has looked at its sockets: it wakes who
     /// yields only then. So what has arrived is answered before, and whatever bulk work was woken
     /// meanwhile is in the queue when the next is chosen.
-    fn end(self: &Arc<Self>, tenant: Tenant, took: Duration) {
+    /// With a time between turns, it begins after that.
+    fn end(self: &Arc<Self>, tenant: Tenant, took: Duration, between: Duration) {
         self.0.lock().waiting.charge(tenant, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         let then = Waker::from(Arc::clone(self));
-        let _ = pin!(yield_now()).poll(&mut Context::from_waker(&then));
+        let mut cx = Context::from_waker(&then);
+        if between < BETWEEN_MIN {
+            let _ = pin!(yield_now()).poll(&mut cx);
+        } else {
+            let mut timer = Box::pin(sleep(between));
+            let _ = timer.as_mut().poll(&mut cx);
+            self.0.lock().between = Some(timer);
+        }
     }
 
     /// Gives the turn to whoever has had the least, if anybody waits.
@@ -141,6 +162,8 @@ impl Wake for Turns {
 struct Place {
     turns: Arc<Turns>,
     waits: Option<(Ticket, Arc<Waiter>)>,
+    /// The time of its turns so far.
+    has_had: Duration,
 }
 
 impl Place {
@@ -175,16 +198,18 @@ struct Running<'a> {
     turns: &'a Arc<Turns>,
     tenant: Tenant,
     began: Instant,
+    /// Whether the work has had much of its thread already.
+    is_long: bool,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         TURN_BEGAN.set(None);
         let took = self.began.elapsed();
-        self.turns.end(self.tenant, took);
         // Others that want the processor have it now, and not only at the scheduler's next tick:
         // clients on this machine, and the other threads of the node.
-        pause_after(took);
+        let between = short_pause_after(took);
+        self.turns.end(self.tenant, took, if self.is_long { between } else { Duration::ZERO });
     }
 }
 
@@ -259,6 +284,24 @@ mod tests {
             let turns_between = request.await.unwrap().saturating_sub(sent);
             assert!(turns_between <= 2, "{turns_between}");
             bulk.into_iter().for_each(|task| task.abort());
+        });
+    }
+
+    #[test]
+    fn the_next_turn_waits_for_the_time_between_turns() {
+        const BETWEEN: Duration = Duration::from_millis(20);
+        run(async {
+            let turns = Arc::<Turns>::default();
+            let place = || Place { turns: turns.clone(), waits: None, has_had: Duration::ZERO };
+            let (mut first, mut second) = (place(), place());
+            poll_fn(|cx| first.poll_turn(tenant(1, 0), cx)).await;
+            let began = Instant::now();
+            turns.end(tenant(1, 0), TURN, BETWEEN);
+            poll_fn(|cx| second.poll_turn(tenant(2, 0), cx)).await;
+            assert!(began.elapsed() >= BETWEEN);
+            // Without one, the next turn follows when the runtime has looked at its sockets.
+            turns.end(tenant(2, 0), TURN, Duration::ZERO);
+            poll_fn(|cx| first.poll_turn(tenant(1, 0), cx)).await;
         });
     }
 

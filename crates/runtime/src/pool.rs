@@ -70,7 +70,7 @@ impl Asker {
 }
 
 /// Whether a job is still waited for.
-pub struct Waited<'a>(&'a (dyn Fn() -> bool + 'a));
+pub struct Waited<'a>(&'a (dyn Fn() -> bool + Sync + 'a));
 
 impl Waited<'_> {
     /// Whether somebody still waits.

@@ -6,21 +6,17 @@
 //! few turns, but each lasts until the next tick, and requests wait for its end. So a thread that
 //! sleeps by itself after 0.2 ms ends its turn early. docs/benchmarks.md compares both.
 
+use super::pauses::PAUSES;
 use std::cell::Cell;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a thread works before it pauses.
 const BURST: Duration = Duration::from_micros(200);
 
-/// How long it asks to sleep. Linux adds up to 50 µs, the slack of timers. After a much shorter
-/// sleep (5 µs without slack) the scheduler treats the thread as if it had not slept.
-const PAUSE: Duration = Duration::from_micros(20);
-
 thread_local! {
     /// When the burst of this thread began; none for threads that do not work in bursts.
     static BURST_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
-    static PAUSES: Cell<u64> = const { Cell::new(0) };
+    static PAUSES_MADE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// From now on the calling thread works in bursts. The first one begins now.
@@ -40,28 +36,33 @@ pub fn begin_burst() {
 /// others ([`super::give_way`]), and has worked for 200 µs since it last slept here. Does nothing
 /// on other threads. Long work on such a thread calls this every few microseconds, and holds no
 /// lock meanwhile that others wait for.
-#[expect(clippy::disallowed_methods, reason = "the pause is for the scheduler, and waits for nothing")]
 pub fn pause_if_due() {
     if BURST_BEGAN.get().is_some_and(|began| began.elapsed() >= BURST) {
-        thread::sleep(PAUSE);
-        PAUSES.set(PAUSES.get() + 1);
+        PAUSES.pause();
+        PAUSES_MADE.set(PAUSES_MADE.get() + 1);
         work_in_bursts();
     }
 }
 
-/// Lets the calling thread sleep for a moment, about 70 µs, after it has worked for at least as
-/// long as a burst. Without it, a thread that is busy keeps its processor until the next tick of
-/// the scheduler, and whoever waits for the processor waits that long.
-#[expect(clippy::disallowed_methods, reason = "the pause is for the scheduler, and waits for nothing")]
+/// Lets the calling thread pause after it has worked for at least as long as a burst. Without it, a
+/// thread that is busy keeps its processor until the next tick of the scheduler, and whoever waits
+/// for the processor waits that long.
 pub fn pause_after(worked: Duration) {
     if worked >= BURST {
-        thread::sleep(PAUSE);
+        PAUSES.pause();
     }
+}
+
+/// Like [`pause_after`], for a thread that has other work than this. The pause is a short one. The
+/// rest of the time that other work should have follows: for so long the thread should do nothing
+/// more of this kind.
+pub fn short_pause_after(worked: Duration) -> Duration {
+    if worked >= BURST { PAUSES.short_pause() } else { Duration::ZERO }
 }
 
 /// How often the calling thread has slept in [`pause_if_due`]; for tests of long work.
 pub fn pauses_of_this_thread() -> u64 {
-    PAUSES.get()
+    PAUSES_MADE.get()
 }
 
 #[cfg(test)]
