@@ -8,10 +8,14 @@ use crate::search::Search;
 use ombak_kv::buckets::{IndexUsers, PropsError, RecordEdit};
 use ombak_runtime::RuntimeExt;
 use ombak_search::schema::{DEFAULT_SCHEMA_NAME, DEFAULT_SCHEMA_XML, Schema, SchemaError};
+use ombak_search_index::analysis_notes;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most replicas of an index.
 const N_VAL_MAX: u32 = 255;
+/// The most notes that the upload of a schema tells.
+const NOTES_MAX: usize = 64;
 /// The n_val of an index that does not say another one.
 const N_VAL_DEFAULT: u32 = 3;
 
@@ -169,11 +173,21 @@ impl Search {
         own.or_else(|| (name == DEFAULT_SCHEMA_NAME).then(|| DEFAULT_SCHEMA_XML.as_bytes().to_vec()))
     }
 
+    /// The names of all schemas and the bytes of each, by name. The default one is among them.
+    pub fn schemas(&self) -> BTreeMap<String, usize> {
+        let mut schemas = BTreeMap::from([(DEFAULT_SCHEMA_NAME.to_owned(), DEFAULT_SCHEMA_XML.len())]);
+        let own = self.catalog.schemas().into_iter();
+        schemas.extend(own.map(|(name, record)| (name, record.xml.len())));
+        schemas
+    }
+
     /// Keeps a schema under a name. Indexes that exist keep theirs until they are rebuilt. Returns
-    /// what has another effect than in Solr. Blocks.
+    /// what has another effect than in Solr, as far as that fits in [`NOTES_MAX`] notes. Blocks.
     pub fn put_schema(&self, name: &str, xml: &[u8]) -> Result<Vec<String>, AdminError> {
         check_schema_name(name)?;
-        let notes = Schema::read(xml)?.notes.iter().map(ToString::to_string).collect();
+        let schema = Schema::read(xml)?;
+        let notes = schema.notes.iter().map(ToString::to_string).chain(analysis_notes(&schema));
+        let notes = notes.take(NOTES_MAX).collect();
         let value: Arc<str> = SchemaRecord { xml: xml.to_vec() }.to_value()?.into();
         self.change(&schema_key(name), |_| Ok(RecordEdit::Set(value.clone())))?;
         Ok(notes)

@@ -39,7 +39,7 @@ mod querying;
 mod search;
 
 pub use administration::{AdminError, IndexInfo, IndexStatus, PartitionStatus};
-pub use catalog::{NAMESPACE, NameProblem};
+pub use catalog::{NAMESPACE, NameProblem, namespace_without_search};
 pub use config::SearchConfig;
 pub use querying::{Found, SearchError};
 pub use search::Search;

@@ -102,6 +102,7 @@ mod tests {
         (Method::POST, "search/indexes/i/delete", "ombak_admin.change_search"),
         (Method::POST, "search/indexes/i/rebuild", "ombak_admin.change_search"),
         (Method::POST, "search/indexes/i/nonesuch", "ombak_admin.search"),
+        (Method::GET, "search/schemas", "ombak_admin.search"),
         (Method::GET, "search/schemas/s", "ombak_admin.search"),
         (Method::POST, "search/schemas/s/upload", "ombak_admin.change_search"),
         (Method::POST, "search/schemas/s/nonesuch", "ombak_admin.search"),

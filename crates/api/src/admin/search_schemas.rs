@@ -1,4 +1,4 @@
-//! The resources for the schemas of search: upload and show.
+//! The resources for the schemas of search: list, upload and show.
 
 use super::path::{AdminCall, AdminPath};
 use super::search::{CHANGE, SEARCH, SHOW, name, read, run, search_of};
@@ -11,6 +11,7 @@ const SCHEMAS: Part = Word(b"schemas");
 
 /// The paths of these resources.
 pub(super) const PATHS: &[AdminPath] = &[
+    AdminPath::get(&[SEARCH, SCHEMAS], SHOW, |call| Box::pin(async move { list(call.ctx) })),
     AdminPath::get(&[SEARCH, SCHEMAS, Name], SHOW, |call| Box::pin(async move { describe(call.ctx, &name(&call)) })),
     AdminPath::post(&[SEARCH, SCHEMAS, Name, Word(b"upload")], CHANGE, |call| Box::pin(upload(call))),
     // Every other action is unknown.
@@ -24,6 +25,13 @@ pub(super) const PATHS: &[AdminPath] = &[
 #[serde(deny_unknown_fields)]
 struct Upload {
     source: String,
+}
+
+/// All schemas, without their texts.
+fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
+    let schemas = search_of(ctx)?.schemas().into_iter();
+    let schemas: Vec<Value> = schemas.map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
+    Ok(json!({ "schemas": schemas }))
 }
 
 /// A schema with its text.

@@ -61,7 +61,8 @@ impl Merge<'_> {
         let double_count = self.sort(&mut hits);
         let page: Vec<Hit> = hits.into_iter().skip(self.request.start).take(self.request.rows).collect();
         Ok(SearchAnswer {
-            header: (!self.request.omits_header).then_some(header),
+            // An answer that is partial says so, whatever is asked.
+            header: (!self.request.omits_header || header.is_partial).then_some(header),
             found_count: found_count.saturating_sub(double_count),
             start: self.request.start,
             // Solr's nodes answer 0 if they find nothing.

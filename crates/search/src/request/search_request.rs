@@ -37,7 +37,7 @@ pub struct SearchRequest {
     pub format: Format,
     /// The parameters that the answer repeats; `None` for no list.
     pub echo: Option<Echo>,
-    /// Whether the answer has no header (`omitHeader`).
+    /// Whether the answer has no header (`omitHeader`), unless it has to say that it is partial.
     pub omits_header: bool,
     /// After how long the answer is what was found until then (`timeAllowed`).
     pub time_allowed_ms: Option<u32>,

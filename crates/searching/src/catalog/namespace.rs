@@ -30,12 +30,22 @@ pub(crate) fn schema_key(name: &str) -> Vec<u8> {
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     now: RwLock<Records>,
+    /// Whether search is off on this node. Then buckets may name indexes that do not exist, as on a
+    /// Riak without search.
+    is_off: bool,
 }
 
 #[derive(Debug, Default)]
 struct Records {
     indexes: BTreeMap<String, Arc<IndexRecord>>,
     schemas: BTreeMap<String, Arc<SchemaRecord>>,
+}
+
+/// The records of search on a node on which it is off. Other members may have search, and a bucket
+/// that has another n_val than its index would not be found whole there. So this node checks that,
+/// too.
+pub fn namespace_without_search() -> Arc<dyn RecordNamespace> {
+    Arc::new(Catalog { is_off: true, ..Catalog::default() })
 }
 
 impl Catalog {
@@ -47,6 +57,11 @@ impl Catalog {
     /// All indexes, by name.
     pub(crate) fn indexes(&self) -> BTreeMap<String, Arc<IndexRecord>> {
         self.now.read().indexes.clone()
+    }
+
+    /// The schemas that were uploaded, by name.
+    pub(crate) fn schemas(&self) -> BTreeMap<String, Arc<SchemaRecord>> {
+        self.now.read().schemas.clone()
     }
 
     /// The record of a schema.
@@ -124,6 +139,9 @@ impl RecordNamespace for Catalog {
         let wanted = effective.get("search_index").and_then(serde_json::Value::as_str);
         let Some(wanted) = wanted.filter(|name| *name != DONT_INDEX) else { return Ok(()) };
         let Some(record) = self.index(wanted) else {
+            if self.is_off {
+                return Ok(());
+            }
             return Err(PropErrors::of_text("search_index", format!("{wanted} does not exist")));
         };
         let n_val = effective.get("n_val").and_then(serde_json::Value::as_u64);
@@ -155,7 +173,10 @@ mod tests {
     use serde_json::json;
 
     fn catalog() -> Catalog {
-        let catalog = Catalog::default();
+        with_index(Catalog::default())
+    }
+
+    fn with_index(catalog: Catalog) -> Catalog {
         let record = IndexRecord { schema: "s".into(), xml: b"<schema/>".to_vec(), n_val: 3, incarnation: 1, build: 0 };
         let record = OpenRecord { value: record.to_value().unwrap().into(), version: 1 };
         let key = Bytes::from(index_key("famous"));
@@ -166,6 +187,17 @@ mod tests {
     fn check(effective: serde_json::Value, changes: serde_json::Value) -> Result<(), String> {
         let map = |value: serde_json::Value| value.as_object().unwrap().clone();
         catalog().check_props(&map(effective), &map(changes)).map_err(|errors| errors.to_lines())
+    }
+
+    #[test]
+    fn a_node_without_search_checks_indexes_that_exist() {
+        let catalog = with_index(Catalog { is_off: true, ..Catalog::default() });
+        let check = |n_val: u32, index: &str| {
+            let props = json!({"n_val": n_val, "search_index": index});
+            catalog.check_props(props.as_object().unwrap(), props.as_object().unwrap()).is_ok()
+        };
+        assert!(check(3, "famous") && !check(5, "famous"));
+        assert!(check(5, "none"), "Riak without search takes every name");
     }
 
     #[test]

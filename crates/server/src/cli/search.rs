@@ -82,6 +82,12 @@ async fn schema(command: &SchemaCommand, common: &Common, out: Output) -> Result
             }
             out.result(&kept, || format!("the schema {name} is kept; indexes have it when they are created or rebuilt"))
         }
+        SchemaCommand::List => {
+            let target = Target::find(common)?;
+            let found = request(&target, Method::GET, SCHEMAS, "").await.map_err(|e| e.into_failure(&target))?;
+            let names = found["schemas"].as_array().into_iter().flatten().filter_map(|schema| schema["name"].as_str());
+            out.result(&found, || names.collect::<Vec<_>>().join("\n"))
+        }
         SchemaCommand::Show { name } => {
             let target = Target::find(common)?;
             let path = format!("{SCHEMAS}/{}", escaped(name));

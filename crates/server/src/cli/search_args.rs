@@ -65,6 +65,8 @@ pub enum SchemaCommand {
         /// The file with the schema, in Solr's XML. '-' reads standard input.
         file: PathBuf,
     },
+    /// List the schemas.
+    List,
     /// Print a schema as it was uploaded.
     Show {
         /// The name of the schema.

@@ -75,6 +75,16 @@ async fn schemas_are_uploaded_and_shown() {
     let kept = ask("POST", "schemas/own/upload", json!({ "source": own })).await;
     assert_eq!((&kept.json()["name"], &kept.json()["bytes"]), (&json!("own"), &json!(own.len())), "{}", kept.text());
     assert!(kept.json()["notes"].is_array());
+    let default = json!({ "name": "_yz_default", "bytes": DEFAULT_SCHEMA_XML.len() });
+    let all = json!({ "schemas": [default, { "name": "own", "bytes": own.len() }] });
+    assert_eq!(ask("GET", "schemas", Value::Null).await.json(), all);
+    // What analyzers do otherwise than in Solr is said, too.
+    let filter = r#"<filter class="solr.LowerCaseFilterFactory"/>"#;
+    let with_names = r#"<filter class="solr.SynonymFilterFactory" synonyms="names.txt"/>"#;
+    let other = DEFAULT_SCHEMA_XML.replacen(filter, &format!("{with_names}{filter}"), 1);
+    let kept = ask("POST", "schemas/other/upload", json!({ "source": other })).await;
+    let notes = kept.json()["notes"].to_string();
+    assert!(notes.contains("names.txt") || notes.contains("SynonymFilterFactory"), "{notes}");
     let shown = ask("GET", "schemas/own", Value::Null).await.json();
     assert_eq!(shown, json!({ "name": "own", "bytes": own.len(), "source": own }));
     assert_eq!(ask("GET", "schemas/_yz_default", Value::Null).await.json()["source"], DEFAULT_SCHEMA_XML);
@@ -93,6 +103,7 @@ async fn a_node_without_search_says_how_it_is_switched_on() {
         ("POST", "indexes/people/create", Value::Null),
         ("POST", "indexes/people/delete", Value::Null),
         ("POST", "indexes/people/rebuild", Value::Null),
+        ("GET", "schemas", Value::Null),
         ("GET", "schemas/_yz_default", Value::Null),
         ("POST", "schemas/own/upload", json!({ "source": DEFAULT_SCHEMA_XML })),
     ] {
