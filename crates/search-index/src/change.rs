@@ -29,18 +29,6 @@ pub enum IndexChange {
         /// The first generation that stays.
         generation: u64,
     },
-    /// Removes all documents of a partition.
-    RemovePartition {
-        /// The partition.
-        partition: u32,
-    },
-    /// Removes all documents of a bucket.
-    RemoveBucket {
-        /// The bucket type.
-        bucket_type: Vec<u8>,
-        /// The bucket.
-        bucket: Vec<u8>,
-    },
 }
 
 /// A document of an index.

@@ -3,7 +3,7 @@
 use crate::analyzers::Analyzers;
 use crate::change::IndexDocument;
 use crate::encoded_terms::EncodedTerms;
-use crate::layout::{Layout, bucket_term, column_key, existence, number_term, sortable, term_prefix};
+use crate::layout::{Layout, column_key, existence, number_term, sortable, term_prefix};
 use crate::stored_fields;
 use ombak_search::document_id::BadDocumentId;
 use ombak_search::query::limits::FIELD_BYTES_MAX;
@@ -69,7 +69,6 @@ impl DocumentMaker<'_> {
         }
         let mut out = TantivyDocument::default();
         out.add_bytes(self.layout.key, key);
-        out.add_bytes(self.layout.bucket, &bucket_term(&document.id.bucket_type, &document.id.bucket));
         out.add_u64(self.layout.partition, u64::from(partition));
         out.add_u64(self.layout.generation, generation);
         out.add_text(self.layout.exact, parts.exact.as_str());

@@ -6,7 +6,7 @@ use crate::change::{IndexChange, IndexDocument};
 use crate::document::{DocumentMaker, KEY_BYTES_MAX};
 use crate::error::{IndexError, guarded};
 use crate::figures::Figures;
-use crate::layout::{Layout, bucket_term};
+use crate::layout::Layout;
 use crate::merges;
 use crate::opening;
 use crate::query::limits::Limits;
@@ -159,12 +159,6 @@ impl Index {
                     (Occur::Must, Box::new(RangeQuery::new(Bound::Unbounded, Bound::Excluded(older)))),
                 ];
                 writer.delete_query(Box::new(BooleanQuery::new(clauses)))?;
-            }
-            IndexChange::RemovePartition { partition } => {
-                writer.delete_query(Box::new(self.of_partition(partition)))?;
-            }
-            IndexChange::RemoveBucket { bucket_type, bucket } => {
-                writer.delete_term(Term::from_field_bytes(self.layout.bucket, &bucket_term(&bucket_type, &bucket)));
             }
         }
         Ok(())

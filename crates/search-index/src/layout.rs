@@ -21,8 +21,6 @@ pub(crate) struct Layout {
     pub(crate) schema: Schema,
     /// The key in the storage.
     pub(crate) key: Field,
-    /// The bucket type and the bucket.
-    pub(crate) bucket: Field,
     pub(crate) partition: Field,
     pub(crate) generation: Field,
     /// Terms without positions: strings, booleans, numbers and dates, and the names of fields.
@@ -43,14 +41,13 @@ impl Layout {
             TextOptions::default().set_indexing_options(indexing.set_fieldnorms(has_lengths))
         };
         let key = builder.add_bytes_field("key", BytesOptions::default().set_indexed());
-        let bucket = builder.add_bytes_field("bucket", BytesOptions::default().set_indexed());
         let partition = builder.add_u64_field(PARTITION, INDEXED | FAST);
         let generation = builder.add_u64_field("generation", NumericOptions::default().set_fast());
         let exact = builder.add_text_field("exact", text(IndexRecordOption::Basic, false));
         let words = builder.add_text_field("words", text(IndexRecordOption::WithFreqsAndPositions, true));
         let columns = builder.add_json_field(COLUMNS, JsonObjectOptions::default().set_fast("raw"));
         let stored = builder.add_bytes_field("stored", STORED);
-        Self { schema: builder.build(), key, bucket, partition, generation, exact, words, columns, stored }
+        Self { schema: builder.build(), key, partition, generation, exact, words, columns, stored }
     }
 
     /// The term of a value in a field without positions.
@@ -121,12 +118,6 @@ pub(crate) fn from_sortable(sortable: i64) -> f64 {
     tantivy::u64_to_f64(i64_to_u64(sortable))
 }
 
-/// The term of a bucket. No two buckets have the same.
-pub(crate) fn bucket_term(bucket_type: &[u8], bucket: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(bucket_type.len()).unwrap_or(u32::MAX);
-    [&length.to_be_bytes()[..], bucket_type, bucket].concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +136,5 @@ mod tests {
     #[test]
     fn names_cannot_reach_into_other_fields() {
         assert_eq!(term_prefix("a.b\0c%"), "va%2eb%00c%25\0");
-        assert_ne!(bucket_term(b"a", b"bc"), bucket_term(b"ab", b"c"));
     }
 }

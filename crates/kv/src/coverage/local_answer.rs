@@ -7,7 +7,7 @@ use super::local_part::{Here, LocalPart, Step};
 use super::registry;
 use crate::engine::Engine;
 use crate::replica::{CoverageItem, CoverageRequest, CoverageStream};
-use ombak_runtime::{BoxFuture, Pool};
+use ombak_runtime::{Asker, BoxFuture, Pool, Waited};
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,8 +31,7 @@ impl LocalAnswer {
             return Err(Error::Stopping);
         }
         check(&engine, &request)?;
-        let (homes, begun, deadline) = (request.homes.clone(), request.begun, request.deadline);
-        let here = Here { engine: engine.clone(), homes, begun, deadline };
+        let here = Here { engine: engine.clone(), homes: request.homes.clone(), begun: request.begun };
         let part = registry::open(&request.question, here)?;
         // The address of the client is known to the node that asks. Each answer is a tenant here.
         let pool = engine.work_pools.of(part.work_class(), engine.listing_tenant(0));
@@ -45,11 +44,12 @@ impl LocalAnswer {
                 return Ok(Some(item));
             }
             let Some(mut part) = self.part.take() else { return Ok(None) };
-            let step = move || {
-                let step = part.step();
+            let step = move |waited: &Waited<'_>| {
+                let step = part.step(waited);
                 (part, step)
             };
-            let (part, step) = self.pool.run_until(self.request.deadline, step).await?;
+            let asker = Asker::until(self.request.deadline);
+            let (part, step) = self.pool.run_for(asker, step).await?;
             let Step { items, is_over } = step?;
             // The step reads snapshots. What was full when a snapshot was taken is complete.
             check(&self.engine, &self.request)?;

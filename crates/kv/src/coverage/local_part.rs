@@ -3,10 +3,10 @@
 use crate::engine::{Engine, WorkClass};
 use crate::partition::Partition;
 use crate::replica::{CoverageHome, CoverageItem};
+use ombak_runtime::Waited;
 use ombak_types::Error;
 use ombak_types::time::UnixMicros;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Reads the stores of this node, one step at a time. Each step runs on a thread that may wait for
 /// a disk. It reads a bounded number of entries, and a snapshot that it keeps until the next step
@@ -16,8 +16,9 @@ pub(crate) trait LocalPart: Send {
     fn work_class(&self) -> WorkClass;
 
     /// Makes the next items. What they say must have been true when a snapshot of the step was
-    /// taken: the answer checks afterwards that the node still was a full replica.
-    fn step(&mut self) -> Result<Step, Error>;
+    /// taken: the answer checks afterwards that the node still was a full replica. A step that takes
+    /// long asks at times whether it is still waited for.
+    fn step(&mut self, waited: &Waited<'_>) -> Result<Step, Error>;
 }
 
 /// How the local part of a question begins, or why it cannot.
@@ -39,8 +40,6 @@ pub(crate) struct Here {
     pub(super) homes: Vec<CoverageHome>,
     /// When the listing began: what had expired by then is left out.
     pub(super) begun: UnixMicros,
-    /// When nobody needs the answer any more.
-    pub(super) deadline: Option<Instant>,
 }
 
 impl Here {

@@ -9,7 +9,7 @@ use crate::open_error::OpenError;
 use crate::partition::PartitionTable;
 use crate::scrub::Scrubbing;
 use crate::tree_keeping::{ROUND, TreeKeeping};
-use ombak_runtime::Periodic;
+use ombak_runtime::{FairPool, Periodic};
 use ombak_stats::Stats;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +34,8 @@ const FEED_INTERVAL: Duration = Duration::from_millis(200);
 /// of changes, until they are stopped or dropped.
 pub(super) struct Background {
     threads: Vec<Box<dyn Periodic>>,
+    /// What leads consumers of changes.
+    feed_threads: Option<FairPool>,
     scrubbing: Arc<Scrubbing>,
     tree_keeping: Arc<TreeKeeping>,
     is_stopping: Arc<AtomicBool>,
@@ -62,10 +64,10 @@ impl Background {
             threads.push(start("ombak-sync", look, Box::new(move || sync(&partitions, runtime.now())))?);
         }
         let (clock, is_stopping) = (runtime(), Arc::new(AtomicBool::new(false)));
-        if let Some(mut feeds) = Feeds::open(config, &partitions, buckets) {
-            let (partitions, stops) = (partitions.clone(), is_stopping.clone());
-            let follow = move || feeds.round(&partitions, &stops);
-            threads.push(start("ombak-feeds", FEED_INTERVAL, Box::new(follow))?);
+        let feeds = Feeds::open(config, (&partitions, buckets), &is_stopping).map_err(no_thread)?;
+        let feed_threads = feeds.as_ref().map(|feeds| feeds.pool().clone());
+        if let Some(mut feeds) = feeds {
+            threads.push(start("ombak-feeds", FEED_INTERVAL, Box::new(move || feeds.round()))?);
         }
         if scrubbing.is_enabled() {
             let (scrubbing, stops) = (scrubbing.clone(), is_stopping.clone());
@@ -85,13 +87,14 @@ impl Background {
         };
         threads.push(start("ombak-reaper", REAP_INTERVAL, Box::new(reap))?);
         let (scrubbing, tree_keeping) = (scrubbing.clone(), tree_keeping.clone());
-        Ok(Self { threads, scrubbing, tree_keeping, is_stopping })
+        Ok(Self { threads, feed_threads, scrubbing, tree_keeping, is_stopping })
     }
 
     /// Ends the threads and waits for them.
     pub(super) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
         self.threads.iter().for_each(|thread| thread.stop());
+        self.feed_threads.iter().for_each(FairPool::stop);
         self.scrubbing.save();
         self.tree_keeping.stop();
     }

@@ -137,7 +137,8 @@ impl Engine {
                  them are not found: then stop the node, and put back the copy of your last backup"
             );
         }
-        let work_pools = WorkPools::start(runtime, &config.worker_pools).map_err(no_thread)?;
+        let has_features = !config.hooks.features_asked.is_empty();
+        let work_pools = WorkPools::start(runtime, &config.worker_pools, has_features).map_err(no_thread)?;
         let walk_pool = work_pools.of(WorkClass::Walk, Tenant::default());
         let transfers = Arc::new(Transfers::open(&config, &partitions, walk_pool)?);
         let floors = Floors::open(config.fs.clone(), &config.data_dir, config.ring_size)?;

@@ -14,4 +14,6 @@ pub(crate) enum WorkClass {
     Comparison,
     /// All other folds.
     Operation,
+    /// Questions to features, such as searches. Riak has no such class.
+    Feature,
 }

@@ -1,5 +1,6 @@
 //! How long the work of each pool waits and takes.
 
+use super::work_pools::FEATURE_POOL;
 use ombak_runtime::PoolTimes;
 use ombak_stats::{Feature, Figure, Histogram, Number};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ pub(super) struct WorkCounts(pub(super) Vec<Arc<PoolCounts>>);
 /// The counts of one pool.
 #[derive(Debug)]
 pub(super) struct PoolCounts {
-    /// The name of the pool in Riak.
+    /// The name of the pool, which is that in Riak if Riak has it.
     pub(super) pool: &'static str,
     waited_us: Histogram,
     worked_us: Histogram,
@@ -28,22 +29,23 @@ impl PoolCounts {
     fn figures(&self) -> [Figure<'_>; 4] {
         let label = Some(("pool", self.pool));
         let figure = |name: String, metric, help, number| Figure { name, metric, label, help, number };
-        let of_riak = |what: &str| format!("worker_{}_{what}", self.pool);
+        let prefix = if self.pool == FEATURE_POOL { "ombak_" } else { "" };
+        let of_pool = |what: &str| format!("{prefix}worker_{}_{what}", self.pool);
         [
             figure(
-                of_riak("total"),
+                of_pool("total"),
                 "worker_steps_total",
                 "Steps that the pools of threads have done.",
                 Number::Total(self.worked_us.count()),
             ),
             figure(
-                of_riak("queuetime"),
+                of_pool("queuetime"),
                 "worker_queue_seconds",
                 "How long a step waited for a thread.",
                 Number::MeanAndMost(&self.waited_us),
             ),
             figure(
-                of_riak("worktime"),
+                of_pool("worktime"),
                 "worker_work_seconds",
                 "How long a step took on its thread.",
                 Number::MeanAndMost(&self.worked_us),

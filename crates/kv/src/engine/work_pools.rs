@@ -12,7 +12,7 @@
 //! * At most [`WAITING_MAX`] steps or [`WALKS_WAITING_MAX`] walks wait for a pool. Further ones are
 //!   refused with `overload` at once.
 //! * A class never waits for the work of another one, unless the configuration has them share a
-//!   pool.
+//!   pool. Questions to features never share one.
 
 use super::work_class::WorkClass;
 use super::work_counts::{PoolCounts, WorkCounts};
@@ -27,6 +27,9 @@ const WAITING_MAX: usize = 4_096;
 /// How many walks may wait for a pool that is theirs alone. A walk for another node is one step and
 /// takes long. A node whose walk finds no room asks again later.
 const WALKS_WAITING_MAX: usize = 256;
+
+/// The pool of questions to features, which Riak does not have.
+pub(super) const FEATURE_POOL: &str = "feature_pool";
 
 /// The threads pause after each 0.2 ms, but they keep their priority. With the lowest priority, a
 /// node answered nothing for 8 s while all processors were busy: a put waited so long for its
@@ -43,9 +46,9 @@ pub(crate) struct WorkPools {
 type Planned = (&'static str, &'static str, usize, usize);
 
 impl WorkPools {
-    pub(super) fn start(runtime: &Arc<dyn Runtime>, config: &WorkerPools) -> io::Result<Self> {
+    pub(super) fn start(runtime: &Arc<dyn Runtime>, config: &WorkerPools, has_features: bool) -> io::Result<Self> {
         let mut pools = Vec::new();
-        for (name, threads_name, threads, jobs_max) in planned(config) {
+        for (name, threads_name, threads, jobs_max) in planned(config, has_features) {
             let counts = Arc::new(PoolCounts::new(name));
             let times = Some(counts.clone() as _);
             let config = FairPoolConfig { name: threads_name, threads, jobs_max, gives_way: GIVES_WAY, times };
@@ -56,7 +59,7 @@ impl WorkPools {
 
     /// The threads for a class of work, as one tenant uses them.
     pub(crate) fn of(&self, class: WorkClass, tenant: Tenant) -> Pool {
-        let (pool, _) = &self.pools[place(self.strategy, class)];
+        let (pool, _) = &self.pools[place(self.strategy, class, self.pools.len())];
         pool.of(tenant)
     }
 
@@ -71,8 +74,8 @@ impl WorkPools {
     }
 }
 
-/// The pools that there are.
-fn planned(config: &WorkerPools) -> Vec<Planned> {
+/// The pools that there are. That of features is the last one.
+fn planned(config: &WorkerPools, has_features: bool) -> Vec<Planned> {
     let mut pools = vec![("vnode_pool", "ombak-query", config.vnode, WAITING_MAX)];
     match config.strategy {
         PoolStrategy::None => {}
@@ -84,12 +87,17 @@ fn planned(config: &WorkerPools) -> Vec<Planned> {
             ("af4_pool", "ombak-fold", config.af4, WAITING_MAX),
         ]),
     }
+    if has_features {
+        pools.push((FEATURE_POOL, "ombak-feature", config.vnode, WAITING_MAX));
+    }
     pools
 }
 
-/// The place of the pool of a class among those that there are.
-fn place(strategy: PoolStrategy, class: WorkClass) -> usize {
+/// The place of the pool of a class among those that there are. A node that has no features gets no
+/// work for them.
+fn place(strategy: PoolStrategy, class: WorkClass, pools: usize) -> usize {
     match (strategy, class) {
+        (_, WorkClass::Feature) => pools - 1,
         (PoolStrategy::None, _) | (_, WorkClass::IndexQuery) => 0,
         (PoolStrategy::Single, _) | (PoolStrategy::Dscp, WorkClass::Walk) => 1,
         (PoolStrategy::Dscp, WorkClass::Listing) => 2,
@@ -106,13 +114,19 @@ mod tests {
     use std::sync::mpsc::sync_channel;
     use std::time::{Duration, Instant};
 
-    const CLASSES: [WorkClass; 5] =
-        [WorkClass::IndexQuery, WorkClass::Walk, WorkClass::Listing, WorkClass::Comparison, WorkClass::Operation];
+    const CLASSES: [WorkClass; 6] = [
+        WorkClass::IndexQuery,
+        WorkClass::Walk,
+        WorkClass::Listing,
+        WorkClass::Comparison,
+        WorkClass::Operation,
+        WorkClass::Feature,
+    ];
 
     fn pools(strategy: PoolStrategy) -> WorkPools {
         let one_each = WorkerPools { strategy, vnode: 1, node: 1, af1: 1, af2: 1, af3: 1, af4: 1 };
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
-        WorkPools::start(&runtime, &one_each).unwrap()
+        WorkPools::start(&runtime, &one_each, true).unwrap()
     }
 
     /// The name of the pool that did a step of a class.
@@ -121,7 +135,8 @@ mod tests {
         pools.of(class, Tenant::default()).submit(|| ()).unwrap();
         pools.stop();
         let did = |counts: &&Arc<PoolCounts>| {
-            let total = format!("worker_{}_total", counts.pool);
+            let prefix = if counts.pool == FEATURE_POOL { "ombak_" } else { "" };
+            let total = format!("{prefix}worker_{}_total", counts.pool);
             let feature = WorkCounts(vec![Arc::clone(counts)]);
             feature.figures().iter().any(|figure| figure.name == total && matches!(figure.number, Number::Total(1)))
         };
@@ -131,10 +146,13 @@ mod tests {
     #[test]
     fn each_class_has_the_pool_of_riak() {
         let of = |strategy| CLASSES.map(|class| pool_of(strategy, class));
-        assert_eq!(of(PoolStrategy::Dscp), ["vnode_pool", "af1_pool", "af2_pool", "af3_pool", "af4_pool"]);
-        let node = "node_worker_pool";
-        assert_eq!(of(PoolStrategy::Single), ["vnode_pool", node, node, node, node]);
-        assert_eq!(of(PoolStrategy::None), ["vnode_pool"; 5]);
+        assert_eq!(
+            of(PoolStrategy::Dscp),
+            ["vnode_pool", "af1_pool", "af2_pool", "af3_pool", "af4_pool", FEATURE_POOL]
+        );
+        let (vnode, node) = ("vnode_pool", "node_worker_pool");
+        assert_eq!(of(PoolStrategy::Single), [vnode, node, node, node, node, FEATURE_POOL]);
+        assert_eq!(of(PoolStrategy::None), [vnode, vnode, vnode, vnode, vnode, FEATURE_POOL]);
     }
 
     /// Long steps pause within on all threads.
@@ -152,7 +170,7 @@ mod tests {
             pools.of(class, Tenant::default()).submit(work).unwrap();
             told.recv_timeout(Duration::from_secs(30)).unwrap()
         };
-        assert_eq!(CLASSES.map(pauses_of), [1; 5]);
+        assert_eq!(CLASSES.map(pauses_of), [1; 6]);
     }
 
     /// An index query is answered while each thread of all other classes is occupied.

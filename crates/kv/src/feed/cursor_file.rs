@@ -80,6 +80,11 @@ impl CursorFile {
         self.cursors.get(&partition)
     }
 
+    /// The seq of each place, by partition.
+    pub(super) fn seqs(&self) -> BTreeMap<u32, u64> {
+        self.cursors.iter().map(|(number, cursor)| (*number, cursor.seq)).collect()
+    }
+
     /// Changes a place, or forgets it. It is on disk after the next [`save`](Self::save).
     pub(super) fn set(&mut self, partition: u32, cursor: Option<FeedCursor>) {
         if self.cursors.get(&partition) == cursor.as_ref() {

@@ -2,28 +2,33 @@
 
 use super::cursor_file::CursorFile;
 use super::follower::Follower;
+use super::led::{Followed, Led, Taken};
 use super::places::Places;
-use super::store_of_partition::StoreOfPartition;
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
-use crate::hooks::{ChangeConsumer, ConsumerSource, ValueKind};
+use crate::hooks::{ChangeConsumer, ConsumerSource};
 use crate::partition::{Partition, PartitionTable};
-use ombak_runtime::Runtime;
+use ombak_runtime::{FairPool, FairPoolConfig, Pool, Tenant};
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
 
+/// How many consumers are led at a time. They wait for disks more than they compute.
+const LED_AT_ONCE_MAX: usize = 4;
+/// How many wait for a thread. Further ones wait for the next round.
+const WAITING_MAX: usize = 1_024;
+
 /// All consumers of a node; see the module of the feed.
 pub(crate) struct Feeds {
-    runtime: Arc<dyn Runtime>,
-    buckets: Arc<BucketRegistry>,
-    kinds: Vec<Arc<dyn ValueKind>>,
+    followed: Arc<Followed>,
+    pool: FairPool,
     /// Those that are there as long as the node runs.
-    followers: Vec<Follower>,
+    consumers: Vec<Arc<Led>>,
     sources: Vec<Arc<dyn ConsumerSource>>,
     /// Those that the sources have at present.
-    of_sources: Vec<Follower>,
+    of_sources: Vec<Arc<Led>>,
     /// Whether a source does not know its consumers yet.
     awaits_sources: bool,
 }
@@ -32,78 +37,101 @@ impl Feeds {
     /// The consumers that attach to a node, at their saved places; none if there are none. Asks the
     /// stores that are open to keep what the consumers need. Call this before the stores are
     /// maintained.
-    pub(crate) fn open(config: &KvConfig, partitions: &PartitionTable, buckets: &Arc<BucketRegistry>) -> Option<Self> {
+    ///
+    /// # Errors
+    /// Those of the system, if no thread can be started.
+    pub(crate) fn open(
+        config: &KvConfig,
+        (partitions, buckets): (&Arc<PartitionTable>, &Arc<BucketRegistry>),
+        stops: &Arc<AtomicBool>,
+    ) -> io::Result<Option<Self>> {
         if !config.hooks.follows_changes() {
-            return None;
+            return Ok(None);
         }
-        let follower = |consumer: &Arc<dyn ChangeConsumer>| {
+        let led = |consumer: &Arc<dyn ChangeConsumer>| {
             let in_file = || CursorFile::open(config.fs.clone(), &config.data_dir, consumer.name());
             let places = consumer.kept_places().map_or_else(|| Places::File(in_file()), Places::Consumer);
-            Follower::new(consumer.clone(), places)
+            Arc::new(Led::new(consumer.clone(), Follower::new(consumer.clone(), places)))
+        };
+        let pool_config = FairPoolConfig {
+            name: "ombak-feed",
+            threads: LED_AT_ONCE_MAX,
+            jobs_max: WAITING_MAX,
+            gives_way: false,
+            times: None,
         };
         let mut feeds = Self {
-            runtime: config.runtime.clone(),
-            buckets: buckets.clone(),
-            kinds: config.hooks.kinds.clone(),
-            followers: config.hooks.consumers.iter().map(follower).collect(),
+            followed: Arc::new(Followed {
+                runtime: config.runtime.clone(),
+                partitions: partitions.clone(),
+                buckets: buckets.clone(),
+                kinds: config.hooks.kinds.clone(),
+                stops: stops.clone(),
+            }),
+            pool: FairPool::start(&config.runtime, pool_config)?,
+            consumers: config.hooks.consumers.iter().map(led).collect(),
             sources: config.hooks.consumer_sources.clone(),
             of_sources: Vec::new(),
             awaits_sources: false,
         };
-        feeds.take_consumers(&numbers(partitions));
-        partitions.all_open().for_each(|partition| feeds.keep_removals(&partition));
-        Some(feeds)
+        feeds.take_consumers();
+        feeds.keep_removals();
+        Ok(Some(feeds))
     }
 
-    /// Lets each consumer go on in each partition, until `stops` is set.
-    pub(crate) fn round(&mut self, partitions: &PartitionTable, stops: &AtomicBool) {
-        let open = numbers(partitions);
-        self.take_consumers(&open);
-        self.all().for_each(|follower| follower.keep_open(|number| open.contains(&number)));
-        for partition in partitions.all_open().take_while(|_| !stops.load(Ordering::Relaxed)) {
-            // It may have been opened since the last round.
-            self.keep_removals(&partition);
-            let (buckets, kinds) = (self.buckets.clone(), self.kinds.clone());
-            let (now, wall_clock) = (self.runtime.now(), self.runtime.wall_clock());
-            let store = StoreOfPartition::new(&partition, &buckets, &kinds, wall_clock);
-            self.all().for_each(|follower| follower.follow((&partition, &store), now));
+    /// The threads that lead consumers. Whoever stops the rounds stops them, too.
+    pub(crate) const fn pool(&self) -> &FairPool {
+        &self.pool
+    }
+
+    /// Has each consumer led that no thread leads.
+    pub(crate) fn round(&mut self) {
+        self.take_consumers();
+        // Partitions may have been opened since the last round.
+        self.keep_removals();
+        if self.followed.stops.load(Ordering::Relaxed) {
+            return;
         }
-        for follower in self.all() {
-            if let Err(error) = follower.keep() {
-                warn!(%error, "a consumer of changes may get some again");
+        for (at, led) in self.consumers.iter().chain(&self.of_sources).enumerate() {
+            if let Some(taken) = led.take() {
+                let pool = self.pool.of(Tenant { group: at as u64, member: 0 });
+                lead(&self.followed, &pool, taken);
             }
         }
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Follower> {
-        self.followers.iter_mut().chain(&mut self.of_sources)
-    }
-
     /// Takes the consumers that the sources have now. Those of before go on.
-    fn take_consumers(&mut self, open: &BTreeSet<u32>) {
-        let known: Option<Vec<_>> = self.sources.iter().map(|source| source.consumers(&self.buckets, open)).collect();
+    fn take_consumers(&mut self) {
+        let open: BTreeSet<u32> = self.followed.partitions.all_open().map(|partition| partition.number()).collect();
+        let consumers = |source: &Arc<dyn ConsumerSource>| source.consumers(&self.followed.buckets, &open);
+        let known: Option<Vec<_>> = self.sources.iter().map(consumers).collect();
         self.awaits_sources = known.is_none();
         let Some(consumers) = known else { return };
         let mut before = std::mem::take(&mut self.of_sources);
         for consumer in consumers.into_iter().flatten() {
-            let known = before.iter().position(|follower| follower.is_of(&consumer));
+            let known = before.iter().position(|led| led.is_of(&consumer));
             self.of_sources.push(match known {
                 Some(at) => before.swap_remove(at),
                 None => {
-                    let places = consumer.kept_places().unwrap_or_default();
-                    Follower::new(consumer, Places::Consumer(places))
+                    let places = Places::Consumer(consumer.kept_places().unwrap_or_default());
+                    Arc::new(Led::new(consumer.clone(), Follower::new(consumer, places)))
                 }
             });
         }
+        before.iter().for_each(|led| led.drop_it());
     }
 
-    /// Asks a store to keep the removals that some consumer needs. Called while no place is unsaved
-    /// that was passed in an earlier round.
-    fn keep_removals(&self, partition: &Partition) {
+    fn keep_removals(&self) {
+        self.followed.partitions.all_open().for_each(|partition| self.keep_removals_of(&partition));
+    }
+
+    /// Asks a store to keep the removals that some consumer needs. Only places that were kept
+    /// count, because a restart goes on from these.
+    fn keep_removals_of(&self, partition: &Partition) {
         let (number, store) = (partition.number(), partition.store());
         let (first_seq, last_seq) = (store.first_seq(), store.last_seq());
-        let needs_after = |follower: &Follower| follower.needs_after(number, first_seq, last_seq);
-        let after = self.followers.iter().chain(&self.of_sources).map(needs_after).min();
+        let needs_after = |led: &Arc<Led>| led.needs_after(number, first_seq, last_seq);
+        let after = self.consumers.iter().chain(&self.of_sources).map(needs_after).min();
         let after = if self.awaits_sources { Some(0) } else { after };
         if let Err(error) = store.retain_removals(after) {
             warn!(partition = number, %error, "a store does not keep what consumers of changes need");
@@ -111,6 +139,15 @@ impl Feeds {
     }
 }
 
-fn numbers(partitions: &PartitionTable) -> BTreeSet<u32> {
-    partitions.all_open().map(|partition| partition.number()).collect()
+/// Has a consumer led for a turn, and for a further one behind the others as long as there is more
+/// to tell. If there is no room, it waits for the next round.
+fn lead(followed: &Arc<Followed>, pool: &Pool, taken: Taken) {
+    let (followed, again) = (Arc::clone(followed), pool.clone());
+    let turn = move || {
+        if taken.turn(&followed) {
+            lead(&followed, &again, taken);
+        }
+    };
+    // What is refused is dropped, and with it the consumer is free again.
+    let _ = pool.submit(turn);
 }

@@ -6,8 +6,9 @@ use super::telling::{Everything, Telling};
 use crate::hooks::{Anew, ChangeConsumer, FollowedStore};
 use crate::partition::Partition;
 use ombak_storage::{Change, ChangesQuery, ChangesSince, CursorLost, FeedCursor, FeedStep, KeyState, Reach, Scope};
-use ombak_types::Error;
+use ombak_types::{Error, StoreFailure};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::{info, warn};
@@ -36,41 +37,60 @@ impl Follower {
         Self { consumer, places, tellings, up_to_date, pauses }
     }
 
-    pub(super) fn is_of(&self, consumer: &Arc<dyn ChangeConsumer>) -> bool {
-        Arc::ptr_eq(&self.consumer, consumer)
-    }
-
     /// Gives up what is read of partitions that are not open any more, so that their files can go.
     pub(super) fn keep_open(&mut self, is_open: impl Fn(u32) -> bool) {
         self.tellings.retain(|partition, _| is_open(*partition));
     }
 
-    /// Goes on in a partition for a bounded number of steps. After an error the consumer begins
-    /// again from its place some rounds later. A version that cannot be read holds it up until it
-    /// is repaired. `now` is a moment that lies before the call.
-    pub(super) fn follow(&mut self, (partition, store): (&Partition, &dyn FollowedStore), now: Instant) {
-        if self.pauses.get_mut(&partition.number()).is_some_and(Pause::lasts) {
-            return;
+    /// Goes on in a partition for a bounded number of steps, and begins none when `is_over`. Returns
+    /// whether there may be more. After an error the consumer begins again from its place some turns
+    /// later. A version that cannot be read holds it up until it is repaired. `now` is a moment that
+    /// lies before the call.
+    pub(super) fn follow(
+        &mut self,
+        at: (&Partition, &dyn FollowedStore),
+        now: Instant,
+        is_over: &dyn Fn() -> bool,
+    ) -> bool {
+        let number = at.0.number();
+        if self.pauses.get_mut(&number).is_some_and(Pause::lasts) {
+            return false;
         }
-        let mut steps = 0;
-        let followed = loop {
-            match self.step((partition, store), now) {
-                Ok(true) if steps < STEPS_MAX => steps += 1,
-                ended => break ended,
+        // What a consumer took of a step before it panicked comes again.
+        let followed = catch_unwind(AssertUnwindSafe(|| self.steps(at, now, is_over)))
+            .unwrap_or_else(|_| Err(StoreFailure::internal("a consumer of changes panicked").into()));
+        match followed {
+            Ok(true) => return true,
+            Ok(false) => drop(self.pauses.remove(&number)),
+            Err(error) => {
+                self.tellings.remove(&number);
+                let pause = Pause::after(self.pauses.get(&number));
+                self.pauses.insert(number, pause);
+                if !matches!(error, Error::Stopping) {
+                    let consumer = self.consumer.name();
+                    let what = "a consumer could not follow the changes; this is tried again";
+                    warn!(consumer, partition = number, %error, "{what}");
+                }
             }
-        };
-        if let Ok(false) = followed {
-            self.pauses.remove(&partition.number());
         }
-        if let Err(error) = followed {
-            self.tellings.remove(&partition.number());
-            let pause = Pause::after(self.pauses.get(&partition.number()));
-            self.pauses.insert(partition.number(), pause);
-            if !matches!(error, Error::Stopping) {
-                let (consumer, partition) = (self.consumer.name(), partition.number());
-                warn!(consumer, partition, %error, "a consumer could not follow the changes; this is tried again");
+        false
+    }
+
+    fn steps(
+        &mut self,
+        at: (&Partition, &dyn FollowedStore),
+        now: Instant,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        for _ in 0..STEPS_MAX {
+            if !self.step(at, now)? {
+                return Ok(false);
+            }
+            if is_over() {
+                break;
             }
         }
+        Ok(true)
     }
 
     /// Tells one batch of changes, and one batch of everything if that is wanted. Returns whether
@@ -78,7 +98,7 @@ impl Follower {
     fn step(&mut self, at: (&Partition, &dyn FollowedStore), now: Instant) -> Result<bool, Error> {
         let number = at.0.number();
         let is_told_everything = self.tellings.get(&number).is_some_and(|telling| telling.everything.is_some());
-        if !is_told_everything && self.wants_everything(number) {
+        if !is_told_everything && self.wants_everything(at.1) {
             let why = if self.places.get(number).is_none() { Anew::First } else { Anew::Wanted };
             self.begin_anew(at, why)?;
         }
@@ -90,8 +110,8 @@ impl Follower {
         Ok(goes_on)
     }
 
-    fn wants_everything(&self, number: u32) -> bool {
-        self.places.get(number).is_none() || self.consumer.wants_everything(number)
+    fn wants_everything(&self, store: &dyn FollowedStore) -> bool {
+        self.places.get(store.number()).is_none() || self.consumer.wants_everything(store)
     }
 
     /// Tells one batch of changes. Returns whether there may be more.
@@ -236,36 +256,16 @@ impl Follower {
         kept
     }
 
-    /// The append after which the store of a partition keeps removals for the consumer, which may
-    /// not lag without bound. Appends of this run have numbers from `first_seq` to `last_seq`.
-    pub(super) fn needs_after(&self, partition: u32, first_seq: u64, last_seq: u64) -> u64 {
-        let everything = self.tellings.get(&partition).and_then(|telling| telling.everything.as_ref());
-        let cursors = [self.places.get(partition), everything.map(|everything| &everything.cursor)];
-        let place = cursors.into_iter().flatten().map(|cursor| cursor.seq).min().unwrap_or(0);
-        place.max(lag_bound(first_seq, last_seq, self.consumer.lag_max()))
-    }
-}
-
-/// The place of a consumer that is `lag_max` appends behind; 0 if that lies before this run. Each
-/// start skips many numbers, so a difference between numbers of two runs says nothing about the
-/// appends between them.
-fn lag_bound(first_seq: u64, last_seq: u64, lag_max: u64) -> u64 {
-    let bound = last_seq.saturating_sub(lag_max);
-    if bound < first_seq { 0 } else { bound }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_that_a_start_skips_are_no_lag() {
-        assert_eq!(lag_bound(1, 90, 100), 0);
-        assert_eq!(lag_bound(1, 190, 100), 90);
-        let first = 1 << 26;
-        assert_eq!(lag_bound(first, 500, 100), 0, "nothing was appended in this run");
-        assert_eq!(lag_bound(first, first + 99, 100), 0);
-        assert_eq!(lag_bound(first, first + 100, 100), first);
-        assert_eq!(lag_bound(first, first + 250, 100), first + 150);
+    /// The seq of its place in each partition that has one. Those of a partition of which it is told
+    /// everything go on from where that began.
+    pub(super) fn seqs(&self) -> BTreeMap<u32, u64> {
+        let mut seqs = self.places.seqs();
+        for (number, telling) in &self.tellings {
+            if let Some(everything) = &telling.everything {
+                let seq = seqs.entry(*number).or_insert(everything.cursor.seq);
+                *seq = everything.cursor.seq.min(*seq);
+            }
+        }
+        seqs
     }
 }

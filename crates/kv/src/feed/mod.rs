@@ -1,11 +1,11 @@
 //! Leads consumers along the change feeds of the partitions of a node.
 //!
-//! What it is: one thread that reads the feed of each open partition for each consumer, a bounded
-//! part at a time ([`Feeds`]); the durable places of the consumers ([`CursorFile`]); and the bound
-//! of what stores keep for consumers that lag.
+//! What it is: a few threads that lead consumers along the feeds of the open partitions, each for a
+//! turn of bounded time ([`Feeds`]); the durable places of the consumers ([`CursorFile`]); and the
+//! bound of what stores keep for consumers that lag.
 //!
 //! What it is not: it reads no files of stores, and decides nothing about changes. The feed is a
-//! part of the stores (`ombak_storage::feed`). A node without consumers has no such thread, and its
+//! part of the stores (`ombak_storage::feed`). A node without consumers has no such threads, and its
 //! stores keep nothing.
 //!
 //! Invariants:
@@ -14,6 +14,7 @@
 //!   its start than the consumer may lag behind ([`ChangeConsumer::lag_max`]).
 //! * A consumer that cannot be told everything begins anew, with a fold over the store.
 //! * Changes go on while a consumer is told everything of a partition.
+//! * A consumer that has much to be told does not hold up the others.
 //! * Versions that are set aside are not handed out.
 //!
 //! [`CursorFile`]: cursor_file::CursorFile
@@ -22,6 +23,7 @@
 mod cursor_file;
 mod feeds;
 mod follower;
+mod led;
 mod pause;
 mod places;
 mod store_of_partition;

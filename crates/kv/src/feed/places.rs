@@ -24,6 +24,14 @@ impl Places {
         }
     }
 
+    /// The seq of each place, by partition.
+    pub(super) fn seqs(&self) -> BTreeMap<u32, u64> {
+        match self {
+            Self::File(file) => file.seqs(),
+            Self::Consumer(places) => places.iter().map(|(number, cursor)| (*number, cursor.seq)).collect(),
+        }
+    }
+
     /// Changes a place, or forgets it. It is durable after the next [`keep`](Self::keep).
     pub(super) fn set(&mut self, partition: u32, cursor: Option<FeedCursor>) {
         match (self, cursor) {

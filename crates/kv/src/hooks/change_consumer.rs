@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Follows the change feed of each partition (`ombak_storage::feed`): search and replication
-/// between clusters are consumers. One thread calls it.
+/// between clusters are consumers. One thread at a time calls it, and different threads lead
+/// different consumers.
 ///
 /// The node keeps the place of a consumer in the file `feed-<name>.json`, unless the consumer keeps
 /// its places itself, together with what it makes of the changes.
@@ -38,7 +39,7 @@ pub trait ChangeConsumer: Send + Sync {
 
     /// Whether it wants to be told everything of a partition once more, although its place there is
     /// of use. Its changes go on meanwhile.
-    fn wants_everything(&self, _partition: u32) -> bool {
+    fn wants_everything(&self, _store: &dyn FollowedStore) -> bool {
         false
     }
 
@@ -65,7 +66,7 @@ pub trait ChangeConsumer: Send + Sync {
         Ok(())
     }
 
-    /// The end of a round over all partitions. A consumer that keeps its places makes durable what
+    /// The end of a turn, in which it was led along some partitions or all. A consumer that keeps its places makes durable what
     /// it took, together with these. After an error it is told again what came since then.
     fn keep(&self, _progress: &FeedProgress<'_>) -> Result<(), Error> {
         Ok(())
@@ -83,21 +84,22 @@ pub enum Anew {
     Wanted,
 }
 
-/// How far a consumer is at the end of a round.
+/// How far a consumer is at the end of a turn.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedProgress<'a> {
     /// Where it goes on in each partition after a restart.
     pub places: &'a BTreeMap<u32, FeedCursor>,
-    /// The partitions in which it has come to the end in this round, and a moment of which it knows
+    /// The partitions in which it has come to the end in this turn, and a moment for each: it knows
     /// everything that was stored before.
     pub up_to_date: &'a BTreeMap<u32, Instant>,
 }
 
 /// Consumers that come and go while the node runs, such as one for each search index.
 pub trait ConsumerSource: Send + Sync {
-    /// The consumers at present. Called before each round, on the thread that calls them. A
-    /// consumer that is the same as in the round before (`Arc::ptr_eq`) goes on; another one begins
-    /// at its own places. They keep their places themselves.
+    /// The consumers at present. Called about every 200 ms, while other threads lead consumers. A
+    /// consumer that is the same as before (`Arc::ptr_eq`) goes on; another one begins at its own
+    /// places. One that is gone may have a turn under way, which ends soon. They keep their places
+    /// themselves.
     ///
     /// `None`: that is not known yet. Until it is, stores keep everything that a consumer may need.
     ///

@@ -1,7 +1,7 @@
 //! Questions of a feature that all nodes answer together.
 
+use ombak_runtime::Waited;
 use ombak_types::Error;
-use std::time::Instant;
 
 /// Answers the questions of a feature from what this node keeps beside its stores, such as an
 /// index. The engine chooses which node answers for which home partitions
@@ -20,14 +20,14 @@ pub trait FeatureAnswers: Send + Sync {
 }
 
 /// A question to a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct FeatureQuestion<'a> {
     /// What is asked.
     pub content: &'a [u8],
     /// The home partitions to answer for.
     pub homes: &'a [u32],
-    /// When nobody needs the answer any more; `None` means never.
-    pub deadline: Option<Instant>,
+    /// Whether somebody still waits for the answer. Whoever takes long asks it at times.
+    pub waited: &'a Waited<'a>,
 }
 
 /// The answer of a node.

@@ -1,7 +1,6 @@
 //! The store of a partition, as a consumer of its changes sees it.
 
 use ombak_types::props::BucketProps;
-use ombak_types::time::UnixMicros;
 use ombak_types::{Error, Object};
 use std::sync::Arc;
 
@@ -10,11 +9,9 @@ pub trait FollowedStore {
     /// The number of the partition.
     fn number(&self) -> u32;
 
-    /// The time when the round began.
-    fn now(&self) -> UnixMicros;
-
-    /// The properties of the bucket of a storage key; `None` if its type is not known.
-    fn props_of_key(&self, key: &[u8]) -> Option<Arc<BucketProps>>;
+    /// Versions up to this seq are set aside (docs/design/replication.md §8): a client does not see
+    /// them, and nobody is told of them. 0: none is. They can come back without a change of theirs.
+    fn set_aside_to(&self) -> u64;
 
     /// What a client sees at present of a storage key; `None` if it sees nothing. It is durable
     /// when this returns. Blocks. A version that cannot be read is an error.

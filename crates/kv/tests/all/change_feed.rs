@@ -396,3 +396,84 @@ fn changes_go_on_while_a_consumer_is_told_everything() {
     assert!(keeper.state.lock().begun.iter().rev().take(8).all(|(_, why)| *why == Anew::Wanted));
     runtime.block_on(node.close());
 }
+
+/// Stands still, or panics, in the middle of its changes.
+#[derive(Default)]
+struct Troubled {
+    stands_still: AtomicBool,
+    panics: AtomicBool,
+    seen: Mutex<BTreeSet<Vec<u8>>>,
+    moved: Condvar,
+}
+
+impl Troubled {
+    fn wait_until(&self, what: &str, is_so: impl Fn(&BTreeSet<Vec<u8>>) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut seen = self.seen.lock();
+        while !is_so(&seen) {
+            assert!(!self.moved.wait_until(&mut seen, deadline).timed_out(), "{what}");
+        }
+    }
+
+    fn go_on(&self) {
+        let _seen = self.seen.lock();
+        self.stands_still.store(false, Ordering::SeqCst);
+        self.moved.notify_all();
+    }
+}
+
+impl ChangeConsumer for Troubled {
+    fn name(&self) -> &str {
+        "troubled"
+    }
+
+    fn kept_places(&self) -> Option<BTreeMap<u32, FeedCursor>> {
+        Some(BTreeMap::new())
+    }
+
+    fn begin_anew(&self, _: &dyn FollowedStore, _: Anew) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn apply(&self, _: &dyn FollowedStore, changes: &[Change]) -> Result<(), Error> {
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "it panics once, on purpose");
+        let mut seen = self.seen.lock();
+        self.moved.wait_while(&mut seen, |_| self.stands_still.load(Ordering::SeqCst));
+        seen.extend(changes.iter().map(|change| change.key().to_vec()));
+        self.moved.notify_all();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_consumer_that_stands_still_does_not_hold_up_another() {
+    let (runtime, dir, source) = (crate::support::runtime(), tempfile::tempdir().unwrap(), Arc::<Source>::default());
+    let (troubled, keeper) = (Arc::<Troubled>::default(), Arc::<Keeper>::default());
+    troubled.stands_still.store(true, Ordering::SeqCst);
+    source.0.lock().extend([troubled.clone() as Arc<dyn ChangeConsumer>, keeper.clone()]);
+    let node = Node::over(Kv::open(with_source(dir.path(), &source)).unwrap());
+    runtime.block_on(async {
+        node.put("a", "1", VectorClock::new()).await.unwrap();
+        node.put("b", "2", VectorClock::new()).await.unwrap();
+    });
+    keeper.wait_until("it has everything", |state| Keeper::values(state) == ["1", "2"]);
+    assert!(troubled.seen.lock().is_empty());
+    troubled.go_on();
+    troubled.wait_until("it goes on", |seen| seen.len() == 2);
+    runtime.block_on(node.close());
+}
+
+#[test]
+fn a_consumer_that_panics_is_told_again() {
+    let (runtime, dir, source) = (crate::support::runtime(), tempfile::tempdir().unwrap(), Arc::<Source>::default());
+    let troubled = Arc::<Troubled>::default();
+    troubled.panics.store(true, Ordering::SeqCst);
+    source.0.lock().push(troubled.clone());
+    let node = Node::over(Kv::open(with_source(dir.path(), &source)).unwrap());
+    runtime.block_on(async {
+        node.put("a", "1", VectorClock::new()).await.unwrap();
+    });
+    troubled.wait_until("it is told after it has panicked", |seen| seen.len() == 1);
+    assert!(!troubled.panics.load(Ordering::SeqCst));
+    runtime.block_on(node.close());
+}

@@ -35,7 +35,6 @@ fn changes_of_a_write_happen_in_their_order() {
         index.change(0, 1, "b", &[r#"{"v_i":1}"#]),
         remove("a"),
         index.change(0, 1, "b", &[r#"{"v_i":2}"#]),
-        IndexChange::RemovePartition { partition: 1 },
         index.change(1, 1, "c", &[r#"{"v_i":3}"#]),
     ];
     index.get().write(changes, "").unwrap();
@@ -72,8 +71,6 @@ fn only_documents_of_the_partitions_asked_for_are_found() {
     assert_eq!(found(&index, &[]), Vec::<String>::new());
     assert_eq!(found(&index, &[2]), ["k2", "l2"]);
     assert_eq!(found(&index, &[0, 3, 9]), ["k0", "k3"]);
-    index.get().write(vec![IndexChange::RemovePartition { partition: 2 }], "").unwrap();
-    assert_eq!(found(&index, &[0, 1, 2, 3]), ["k0", "k1", "k3"]);
 }
 
 #[test]
@@ -92,24 +89,15 @@ fn a_sweep_removes_what_is_older_than_a_rebuild() {
 }
 
 #[test]
-fn a_bucket_is_removed_by_its_type_and_name() {
+fn a_bucket_whose_name_is_no_text_is_found() {
     let index = TestIndex::new();
-    let put = |bucket_type: &[u8], bucket: &[u8], key: &str| {
+    let put = |bucket: &[u8], key: &str| {
         let mut document = document(&index.schema, 0, key, "{}");
-        document.id = DocumentId { bucket_type: bucket_type.to_vec(), bucket: bucket.to_vec(), ..document.id };
+        document.id = DocumentId { bucket: bucket.to_vec(), ..document.id };
         IndexChange::Put { partition: 0, generation: 1, key: key.as_bytes().to_vec(), documents: vec![document] }
     };
-    let changes = vec![put(b"t", b"b", "1"), put(b"tb", b"", "2"), put(b"t", b"\xff", "3"), put(b"t", b"bb", "4")];
-    index.get().write(changes, "").unwrap();
-    let remove = |bucket_type: &[u8], bucket: &[u8]| {
-        let change = IndexChange::RemoveBucket { bucket_type: bucket_type.to_vec(), bucket: bucket.to_vec() };
-        index.get().write(vec![change], "").unwrap();
-        index.found_text("*:*")
-    };
-    assert_eq!(index.found_text("_yz_rb:%xFF"), "3");
-    assert_eq!(remove(b"t", b"b"), "2 3 4");
-    assert_eq!(remove(b"t", b"\xff"), "2 4");
-    assert_eq!(remove(b"tb", b""), "4");
+    index.get().write(vec![put(b"b", "1"), put(b"\xff", "2")], "").unwrap();
+    assert_eq!(index.found_text("_yz_rb:%xFF"), "2");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl LocalAnswers {
         question: &SearchQuestion,
         homes: &[u32],
     ) -> Result<NodeAnswer, Error> {
-        let is_over = || asked.deadline.is_some_and(|deadline| self.runtime.now() >= deadline);
+        let is_over = || asked.waited.check().is_err();
         match run(build, question, homes, &is_over) {
             Ok(part) => Ok(NodeAnswer::Found(part)),
             Err(Failed::Request(error)) => Ok(NodeAnswer::BadQuery(error.to_string())),

@@ -87,7 +87,6 @@ impl Builds {
             seen.has_looked = true;
             self.look_through(&wanted, &mut open);
         }
-        open.values().flatten().for_each(|build| build.check_if_doubtful());
         let mut gone = Vec::new();
         open.retain(|name, builds| {
             let incarnation = wanted.get(name).map(|record| record.incarnation);
@@ -223,6 +222,7 @@ impl Builds {
     }
 
     fn remove(&self, build: &IndexFollower) {
+        build.close();
         remove_directory(&self.directory(&build.record));
     }
 }

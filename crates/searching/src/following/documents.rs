@@ -11,6 +11,7 @@ use ombak_search::values::DocumentFields;
 use ombak_search_index::IndexDocument;
 use ombak_types::names::split_storage_key;
 use ombak_types::{Object, Sibling};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The type of the values of Riak 1.4's counters.
 const COUNTER_TYPE: &[u8] = b"application/riak_counter";
@@ -31,18 +32,28 @@ pub(super) fn documents_of(
         let id = DocumentId { bucket_type, bucket, key, partition, vtag };
         IndexDocument { id, vtag: shown, has_error: fields.is_none(), fields: fields.unwrap_or_default() }
     };
-    let read = |sibling: &Sibling, pairs: Result<Vec<Pair>, ExtractError>| {
-        let (pairs, now) = (pairs.ok()?, written_at(sibling)?);
-        DocumentFields::read(schema, &pairs, now).ok()
+    let read = |sibling: &Sibling, pairs: &dyn Fn() -> Result<Vec<Pair>, ExtractError>| {
+        without_panic(|| DocumentFields::read(schema, &pairs().ok()?, written_at(sibling)?).ok())
     };
     if let (Some(_), [value, ..]) = (present.props.datatype, &object.siblings[..]) {
-        return vec![document(None, read(value, pairs_of_data_type(present)))];
+        return vec![document(None, read(value, &|| pairs_of_data_type(present)))];
     }
     let of_sibling = |sibling: &Sibling| {
         let vtag = sibling.meta.vtag.as_ref().map(|vtag| vtag.to_vec()).unwrap_or_default();
-        document((!is_one).then_some(vtag), read(sibling, pairs_of(sibling)))
+        document((!is_one).then_some(vtag), read(sibling, &|| pairs_of(sibling)))
     };
     object.siblings.iter().map(of_sibling).collect()
+}
+
+/// What a call returns, or nothing if it panics. A value that makes the code fail that reads it is
+/// like one that cannot be read: otherwise it would hold up the index for ever.
+fn without_panic<T>(call: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        tracing::error!(
+            "a value made the code panic that reads values for search; it counts as one that cannot be read"
+        );
+        None
+    })
 }
 
 /// The moment that date math in a value starts from. All replicas make the same document of it.
@@ -95,5 +106,16 @@ fn shown_field(value: FieldValue) -> DataTypeValue {
         FieldValue::Register(text) => DataTypeValue::Register(text.to_vec()),
         FieldValue::Flag(is_set) => DataTypeValue::Flag(is_set),
         FieldValue::Map(fields) => map(fields),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_whose_reading_panics_counts_as_one_that_cannot_be_read() {
+        assert_eq!(without_panic(|| Some(1)), Some(1));
+        assert_eq!(without_panic::<()>(|| panic!("on purpose")), None);
     }
 }

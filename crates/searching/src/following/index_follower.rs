@@ -2,11 +2,11 @@
 
 use super::association::Association;
 use super::documents::documents_of;
-use super::places::Places;
+use super::places::{PartitionPlace, Places};
+use super::waiting::Waiting;
 use crate::catalog::IndexRecord;
 use ombak_kv::hooks::{Anew, ChangeConsumer, FeedProgress, FollowedStore};
 use ombak_search::schema::Schema;
-use ombak_search::values::Value;
 use ombak_search_index::{Index, IndexChange, IndexError};
 use ombak_storage::{Change, Detail, FeedCursor};
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
@@ -17,10 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// About how many bytes of documents wait in memory. More are written before the end of a round.
-const WAITING_BYTES_MAX: usize = 8 << 20;
-/// How many changes wait in memory.
-const WAITING_MAX: usize = 20_000;
 /// Places without changes of documents are kept so often. A restart tells again what followed.
 const IDLE_KEEP_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -52,13 +48,14 @@ struct State {
     /// The partitions in which it is told everything, and why.
     told: BTreeMap<u32, Telling>,
     /// What is not in the index yet.
-    waiting: Vec<IndexChange>,
-    waiting_bytes: usize,
+    waiting: Waiting,
     kept_at: Option<Instant>,
     last_error: Option<String>,
     /// Whether changes were lost that had been taken, because they could not be written. They must
     /// be told again before anything is kept.
     has_lost_changes: bool,
+    /// Whether its files are removed, or will be: nothing is written any more.
+    is_closed: bool,
 }
 
 /// What queries look at.
@@ -77,6 +74,8 @@ struct Telling {
     associations: Vec<Association>,
     /// Whether documents of earlier generations go.
     is_anew: bool,
+    /// Up to which seq versions were set aside when it began.
+    set_aside_to: u64,
 }
 
 /// How a build of an index stands.
@@ -100,11 +99,11 @@ impl IndexFollower {
             places: Places::default(),
             current: Association::default(),
             told: BTreeMap::new(),
-            waiting: Vec::new(),
-            waiting_bytes: 0,
+            waiting: Waiting::default(),
             kept_at: None,
             last_error: None,
             has_lost_changes: false,
+            is_closed: false,
         };
         Self {
             name,
@@ -127,8 +126,13 @@ impl IndexFollower {
         }
     }
 
+    /// Nothing is written from now on. Waits for a write that is under way.
+    pub(super) fn close(&self) {
+        self.state.lock().is_closed = true;
+    }
+
     /// Checks the files, if a query has met what may be damage. Reads all of them.
-    pub(super) fn check_if_doubtful(&self) {
+    fn check_if_doubtful(&self) {
         if self.is_doubtful.swap(false, Ordering::Relaxed)
             && let Err(error) = self.index.check()
         {
@@ -229,10 +233,9 @@ impl IndexFollower {
 
     fn wait(&self, change: IndexChange) -> Result<(), Error> {
         let mut state = self.state.lock();
-        state.waiting_bytes += bytes_of(&change);
         state.waiting.push(change);
-        if state.waiting_bytes > WAITING_BYTES_MAX || state.waiting.len() > WAITING_MAX {
-            // The cursors are those of the end of the last round: what follows them is told again
+        if state.waiting.is_full() {
+            // The cursors are those of the end of the last turn: what follows them is told again
             // after a crash. Generations and associations are those of what is written.
             let places = text_of(&state.places)?;
             self.write(&mut state, &places)?;
@@ -241,9 +244,10 @@ impl IndexFollower {
     }
 
     fn write(&self, state: &mut State, place: &str) -> Result<(), Error> {
-        let waiting = std::mem::take(&mut state.waiting);
-        state.waiting_bytes = 0;
-        let written = self.index.write(waiting, place);
+        if state.is_closed {
+            return Err(Error::Stopping);
+        }
+        let written = self.index.write(state.waiting.take(), place);
         if let Err(error) = &written {
             self.met(error);
             state.has_lost_changes = true;
@@ -286,23 +290,28 @@ impl ChangeConsumer for IndexFollower {
         }
         state.told.clear();
         self.standing.lock().being_told.clear();
-        state.waiting.clear();
-        state.waiting_bytes = 0;
+        state.waiting = Waiting::default();
         state.has_lost_changes = false;
         let places = state.places.partitions.iter();
         Some(places.filter_map(|(number, place)| Some((*number, place.cursor.clone()?))).collect())
     }
 
-    fn wants_everything(&self, partition: u32) -> bool {
+    fn wants_everything(&self, store: &dyn FollowedStore) -> bool {
         let state = self.state.lock();
-        let place = state.places.partitions.get(&partition);
-        place.is_some_and(|place| place.covered != [state.current.clone()])
+        let place = state.places.partitions.get(&store.number());
+        let lacks_something = |place: &PartitionPlace| {
+            place.covered != [state.current.clone()] || place.set_aside_to != store.set_aside_to()
+        };
+        place.is_some_and(lacks_something)
     }
 
     fn begin_anew(&self, store: &dyn FollowedStore, why: Anew) -> Result<(), Error> {
         let mut state = self.state.lock();
         let association = state.current.clone();
-        let is_anew = why != Anew::Wanted;
+        let set_aside_to = store.set_aside_to();
+        let known = state.places.partitions.get(&store.number());
+        // Versions that are set aside, or come back, do not differ from others by their buckets.
+        let is_anew = why != Anew::Wanted || known.is_none_or(|place| place.set_aside_to != set_aside_to);
         {
             let mut standing = self.standing.lock();
             standing.being_told.insert(store.number());
@@ -318,7 +327,8 @@ impl ChangeConsumer for IndexFollower {
         if !place.covered.contains(&association) {
             place.covered.push(association.clone());
         }
-        state.told.insert(store.number(), Telling { associations: vec![association], is_anew });
+        let telling = Telling { associations: vec![association], is_anew, set_aside_to };
+        state.told.insert(store.number(), telling);
         Ok(())
     }
 
@@ -335,17 +345,20 @@ impl ChangeConsumer for IndexFollower {
         let partition = store.number();
         let sweep = {
             let mut state = self.state.lock();
-            let Some(Telling { associations, is_anew }) = state.told.remove(&partition) else { return Ok(()) };
+            let Some(telling) = state.told.remove(&partition) else { return Ok(()) };
+            let Telling { associations, is_anew, set_aside_to } = telling;
             self.standing.lock().being_told.remove(&partition);
             let place = state.places.partitions.entry(partition).or_default();
             // Keys of a bucket that left meanwhile were removed, also if it has come back.
             place.covered = associations;
+            place.set_aside_to = set_aside_to;
             is_anew.then_some(IndexChange::Sweep { partition, generation: place.generation })
         };
         sweep.map_or(Ok(()), |sweep| self.wait(sweep))
     }
 
     fn keep(&self, FeedProgress { places, up_to_date }: &FeedProgress<'_>) -> Result<(), Error> {
+        self.check_if_doubtful();
         let mut state = self.state.lock();
         if state.has_lost_changes {
             let why = state.last_error.clone().unwrap_or_default();
@@ -370,29 +383,6 @@ impl ChangeConsumer for IndexFollower {
 
 fn text_of(places: &Places) -> Result<String, Error> {
     places.to_text().map_err(|why| StoreFailure::internal(why.to_string()).into())
-}
-
-/// About how many bytes a change takes in memory.
-fn bytes_of(change: &IndexChange) -> usize {
-    match change {
-        IndexChange::Put { key, documents, .. } => {
-            let of_document = |document: &ombak_search_index::IndexDocument| {
-                let values = document.fields.values.iter();
-                256 + values.map(|(name, value)| 64 + name.len() + bytes_of_value(value)).sum::<usize>()
-            };
-            key.len() + documents.iter().map(of_document).sum::<usize>()
-        }
-        IndexChange::Remove { key } => 64 + key.len(),
-        _ => 64,
-    }
-}
-
-fn bytes_of_value(value: &Value) -> usize {
-    match value {
-        Value::String(text) | Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    }
 }
 
 fn failed(error: IndexError) -> Error {

@@ -7,7 +7,7 @@
 //! What it is not: it reads no queries, and chooses no node.
 //!
 //! Invariants:
-//! * One thread changes an index: that of the change feed.
+//! * One thread at a time changes an index: one of those of the change feed.
 //! * The document of a key is made from its present version, so the order in which changes come
 //!   makes no difference.
 //! * A commit carries the places in the feed. What was not committed is told again.
@@ -17,6 +17,9 @@ mod builds;
 mod documents;
 mod index_follower;
 mod places;
+#[cfg(test)]
+mod tests;
+mod waiting;
 
 pub(crate) use builds::Builds;
 pub(crate) use index_follower::IndexFollower;

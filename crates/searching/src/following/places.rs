@@ -23,6 +23,8 @@ pub(super) struct PartitionPlace {
     /// The index may have the objects of buckets that one of these has, and has all objects of
     /// those that all of these have.
     pub(super) covered: Vec<Association>,
+    /// Up to which seq versions were set aside when it was told everything: it has none of these.
+    pub(super) set_aside_to: u64,
     /// Where the index goes on. Without one it does not have everything.
     pub(super) cursor: Option<FeedCursor>,
 }
@@ -41,6 +43,8 @@ struct Saved {
 struct SavedPartition {
     generation: u64,
     covered: Vec<usize>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    set_aside_to: u64,
     cursor: Option<SavedCursor>,
 }
 
@@ -50,6 +54,11 @@ struct SavedCursor {
     seq: u64,
     /// For each store its id, run, seq, lost ranges and removals.
     stores: Vec<(u64, u64, u64, u64, u64)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Places {
@@ -65,8 +74,9 @@ impl Places {
         }
         let place = |(number, saved): (u32, SavedPartition)| {
             let covered = saved.covered.iter().map(|at| associations.get(*at).cloned()).collect::<Option<_>>()?;
-            let (generation, cursor) = (saved.generation, saved.cursor.map(SavedCursor::read));
-            Some((number, PartitionPlace { generation, covered, cursor }))
+            let SavedPartition { generation, set_aside_to, cursor, .. } = saved;
+            let cursor = cursor.map(SavedCursor::read);
+            Some((number, PartitionPlace { generation, covered, set_aside_to, cursor }))
         };
         Some(Self { partitions: partitions.into_iter().map(place).collect::<Option<_>>()? })
     }
@@ -81,10 +91,12 @@ impl Places {
             })
         };
         let mut partitions = BTreeMap::new();
-        for (number, PartitionPlace { generation, covered, cursor }) in &self.partitions {
+        for (number, place) in &self.partitions {
+            let PartitionPlace { generation, covered, set_aside_to, cursor } = place;
             let covered = covered.iter().map(&mut number_of).collect();
             let cursor = cursor.as_ref().map(SavedCursor::of);
-            partitions.insert(*number, SavedPartition { generation: *generation, covered, cursor });
+            let (generation, set_aside_to) = (*generation, *set_aside_to);
+            partitions.insert(*number, SavedPartition { generation, covered, set_aside_to, cursor });
         }
         serde_json::to_string(&Saved { version: VERSION, associations, partitions })
     }
@@ -122,6 +134,10 @@ mod tests {
         let cursor = places.partitions[&7].cursor.clone().unwrap();
         let place = StorePlace { store_id: u64::MAX, run: 3, seq: 17, lost_ranges: 1, removals: 4 };
         assert_eq!(cursor, FeedCursor { seq: 20, stores: vec![place] });
+        let with_set_aside = stored.replace(r#""covered":[]"#, r#""covered":[],"set_aside_to":9"#);
+        let places = Places::read(&with_set_aside).unwrap();
+        assert_eq!((places.partitions[&7].set_aside_to, places.partitions[&8].set_aside_to), (0, 9));
+        assert_eq!(places.to_text().unwrap(), with_set_aside);
         assert_eq!(Places::read(""), Some(Places::default()));
         assert_eq!(Places::read(&stored.replace("\"version\":1", "\"version\":2")), None);
         assert_eq!(Places::read(&stored.replace("[0]", "[1]")), None);

@@ -23,6 +23,7 @@ use crate::replica::{
 };
 use crate::requests::MemoryReservation;
 use bytes::Bytes;
+use ombak_runtime::Waited;
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -120,7 +121,7 @@ impl Question for OfFeature {
         let unknown = || StoreFailure::new(StoreFailureKind::Closed, "the feature is not switched on at this node");
         let feature = feature.ok_or_else(unknown)?;
         let homes = here.homes.iter().map(|home| home.home).collect();
-        Ok(Box::new(FeaturePart { feature, content: self.content.clone(), homes, here }))
+        Ok(Box::new(FeaturePart { feature, content: self.content.clone(), homes }))
     }
 }
 
@@ -130,16 +131,15 @@ struct FeaturePart {
     content: Bytes,
     /// The home partitions that are not answered for yet.
     homes: Vec<u32>,
-    here: Here,
 }
 
 impl LocalPart for FeaturePart {
     fn work_class(&self) -> WorkClass {
-        WorkClass::IndexQuery
+        WorkClass::Feature
     }
 
-    fn step(&mut self) -> Result<Step, Error> {
-        let question = FeatureQuestion { content: &self.content, homes: &self.homes, deadline: self.here.deadline };
+    fn step(&mut self, waited: &Waited<'_>) -> Result<Step, Error> {
+        let question = FeatureQuestion { content: &self.content, homes: &self.homes, waited };
         let FeatureAnswer { homes, bytes } = self.feature.answer(&question)?;
         let before = self.homes.len();
         self.homes.retain(|home| !homes.contains(home));

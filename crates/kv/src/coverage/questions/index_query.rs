@@ -28,6 +28,7 @@ use crate::replica::{
 use crate::requests::{IndexMatch, IndexQuery, QueryRange, compile_pattern};
 use bytes::Bytes;
 use num_bigint::BigInt;
+use ombak_runtime::Waited;
 use ombak_types::{Error, IndexTerm};
 use std::ops::Bound;
 
@@ -205,7 +206,7 @@ impl LocalPart for EntriesPart {
         WorkClass::IndexQuery
     }
 
-    fn step(&mut self) -> Result<Step, Error> {
+    fn step(&mut self, _: &Waited<'_>) -> Result<Step, Error> {
         let batch = self.0.next_batch()?;
         let is_over = batch.is_none();
         let entries = batch.filter(|entries| !entries.is_empty());

@@ -14,6 +14,7 @@ use crate::replica::{
     BadContent, ContentReader, ContentWriter, CoverageHome, CoverageItem, CoveragePiece, PieceContent,
 };
 use bytes::Bytes;
+use ombak_runtime::Waited;
 use ombak_types::Error;
 use ombak_types::time::UnixMicros;
 use std::collections::VecDeque;
@@ -111,7 +112,7 @@ impl<L: ListsNames> LocalPart for NamesPart<L> {
 
     /// Goes over home partitions until there are names, or enough work was done for one step. One
     /// step goes over several home partitions, because each step waits for its turn at the threads.
-    fn step(&mut self) -> Result<Step, Error> {
+    fn step(&mut self, _: &Waited<'_>) -> Result<Step, Error> {
         let (mut items, mut budget) = (Vec::new(), ENTRIES_MAX);
         for _ in 0..HOMES_MAX + usize::from(self.walk.is_some()) {
             let Some(CoverageHome { home, classes }) = self.homes.front() else { break };

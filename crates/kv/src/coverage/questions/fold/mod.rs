@@ -34,6 +34,7 @@ use crate::replica::{
     BadContent, ContentReader, ContentWriter, CoverageHome, CoverageItem, CoveragePiece, CoverageQuestion,
     QuestionContent,
 };
+use ombak_runtime::Waited;
 use ombak_types::Error;
 pub(crate) use run::{fold, fold_keys};
 use std::collections::VecDeque;
@@ -109,7 +110,7 @@ impl LocalPart for FoldPart {
         }
     }
 
-    fn step(&mut self) -> Result<Step, Error> {
+    fn step(&mut self, _: &Waited<'_>) -> Result<Step, Error> {
         let (mut items, mut budget) = (Vec::new(), STEP_ENTRIES);
         for _ in 0..HOMES_MAX {
             let Some(CoverageHome { home, classes }) = self.homes.front() else { break };
