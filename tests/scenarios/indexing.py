@@ -1,18 +1,21 @@
-"""Scenarios of Riak's search on clusters that change: nodes join, leave, die and lose files."""
+"""Scenarios of Riak's search on nodes of their own: clusters that change, whose nodes join, leave, die
+and lose files, and nodes with other settings."""
+import json
 import random
 import shutil
 import time
 import urllib.parse
 
 from forming import commit
+from mapreduce import job, mapping, results
 from moving import Watch, wait_until_changed, wait_until_ended
 from properties import set_props
 from searches import (
     GET_INDEX, JSON, SECONDS_MAX, SETTINGS, create_index, docs, index_status, indexed_bucket, is_complete, is_partial,
-    keys, query_path, search, store, until_found, wait_until_settled,
+    keys, put_index, query_path, refused, search, store, until_found, wait_until_settled,
 )
-from securing import SecuredWorld, SecurePb, denied, request
-from world import World, ask, clock, equal, form, key_path, wait_for
+from securing import MAP_REDUCE, SecuredWorld, SecurePb, denied, request
+from world import Pb, World, ask, clock, equal, form, key_path, wait_for
 
 DOCUMENTS = 150
 # Indexes follow their stores within half a second, apart from machines that are loaded.
@@ -228,6 +231,53 @@ def damage(path):
     path.write_bytes(content)
 
 
+def mapred_search_switch():
+    """The inputs of a job come from the search of the node, whichever of Riak's two searches they
+    name. A node whose search is off, or whose queries or jobs are switched off, refuses such jobs and
+    says why, and a bucket that is no index is an error."""
+    off = {"search": "off"}
+    no_queries = {"search": "on", "cluster.job.yokozuna.query": "disabled"}
+    no_jobs = {"search": "on", "cluster.job.riak_kv.map_reduce": "disabled"}
+    inputs = [{"module": module, "function": "mapred_search", "arg": ["yz_index", "text:common"]} for module in ("yokozuna", "riak_search")]
+    inputs.append({"bucket": "yz_index", "query": "text:common"})
+    with World(0) as world:
+        for number, settings in enumerate([{"search": "on"}, no_queries, no_jobs, off], 1):
+            world.add(number, **settings)
+            load_common(world[number], settings["search"] == "on")
+        wait_for("the documents", lambda: search(world[1], "yz_index", "text:common")["response"]["numFound"] == 3, SECONDS_MAX)
+        for form_of in inputs:
+            equal(sorted(results(world[1], form_of, [])), [["rs", f"k{key}", {}] for key in range(3)], f"the keys of {form_of}")
+            equal(sorted(results(world[1], form_of, [mapping()])), [f"common unique{key}" for key in range(3)], f"the values of {form_of}")
+            for number, status, text in [(2, 403, "Operation '{yokozuna,query}' is not enabled"),
+                                         (3, 403, "Operation '{riak_kv,map_reduce}' is not enabled"),
+                                         (4, 404, "Error sending inputs: this node has no search; ")]:
+                is_refused(world[number], form_of, status, text)
+        is_refused(world[1], {"bucket": "rs", "query": "text:common"}, 404, 'Error sending inputs: No index <<"rs">> found.')
+        equal(refused(world[2], "yz_index", "text:common")[0], 403, "a query where queries are switched off")
+        equal(len(results(world[2], "rs", [mapping()])), 3, "another job where queries are switched off")
+        equal(refused(world[3], "yz_index", "text:common")[0], 200, "a query where jobs are switched off")
+
+
+def load_common(member, has_search):
+    """Three objects with a common word, in an index if the node has search."""
+    if has_search:
+        equal(put_index(member, "yz_index"), (204, ""), "the index")
+        equal(set_props(member, "rs", {"search_index": "yz_index"}), (204, ""), "the index of the bucket")
+    for key in range(3):
+        store(member, "rs", f"k{key}", f"common unique{key}", query="", Content_Type="text/plain")
+
+
+def is_refused(member, inputs, status, text):
+    """A job is refused over both interfaces."""
+    found, _, body = job(member, inputs, [])
+    said = body.decode()
+    said = json.loads(said)["error"] if said.startswith("{") else said
+    equal((found, said.startswith(text)), (status, True), f"the answer to {inputs} at node {member.number}: {said}")
+    with Pb(member) as pb:
+        said = pb.error(MAP_REDUCE, [(1, json.dumps({"inputs": inputs, "query": []})), (2, "application/json")])
+    equal(said.startswith(text), True, f"{inputs} over Protocol Buffers at node {member.number}: {said}")
+
+
 def yz_security():
     """Search needs `search.query` on the index, and indexes and schemas need `search.admin`, over
     both interfaces."""
@@ -246,6 +296,7 @@ def yz_security():
         with SecurePb(world) as pb:
             pb.login("alice", "secret")
             queries_need_a_grant(world, pb, user, path)
+            jobs_need_two_grants(world, user)
             administration_needs_a_grant(world, pb, user)
 
 
@@ -264,6 +315,36 @@ def queries_need_a_grant(world, pb, user, path):
               f"a query of another index with a grant on {place}")
         world.security("revoke", "search.query", "on", *place, "from", "alice")
         equal(pb.outcome(*query), denied("search.query", "index/people"), f"a query after the grant on {place} was revoked")
+
+
+def jobs_need_two_grants(world, user):
+    """A job over a search needs `search.query` on the index, and `riak_kv.mapreduce` on the buckets
+    of what it finds, also if it reads no objects."""
+    inputs = {"module": "yokozuna", "function": "mapred_search", "arg": ["people", "name_s:ryan"]}
+    jobs = [json.dumps({"inputs": inputs, "query": query}) for query in ([], [mapping()])]
+    first, second = ("search.query", "index", "people"), ("riak_kv.mapreduce", "default", "people")
+
+    def over_pb(body):
+        # A connection of its own, because only the first answer is read.
+        with SecurePb(world) as pb:
+            pb.login("alice", "secret")
+            return pb.outcome(MAP_REDUCE, [(1, body), (2, "application/json")])
+
+    def outcomes():
+        return [outcome for body in jobs for outcome in (request(world, 1, "POST", "/mapred", user, body, JSON), over_pb(body))]
+
+    def all_refused(permission, place):
+        text = denied(permission, place)
+        equal(outcomes(), [(403, text.encode()), text] * 2, f"jobs without {permission}")
+    all_refused("search.query", "index/people")
+    world.security("grant", second[0], "on", *second[1:], "to", "alice")
+    all_refused("search.query", "index/people")
+    world.security("grant", first[0], "on", *first[1:], "to", "alice")
+    equal([outcome if isinstance(outcome, str) else outcome[0] for outcome in outcomes()], [200, "ok"] * 2, "jobs with both grants")
+    world.security("revoke", second[0], "on", *second[1:], "from", "alice")
+    all_refused("riak_kv.mapreduce", "default/people")
+    world.security("revoke", first[0], "on", *first[1:], "from", "alice")
+    all_refused("search.query", "index/people")
 
 
 def administration_needs_a_grant(world, pb, user):

@@ -2,8 +2,11 @@
 parted."""
 import json
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 
 from datatypes import place, update
+from erlang_terms import Atom
+from mapreduce import erlang_phase, in_terms, job, mapping, over_pb, reducing, results
 from properties import set_props
 from searches import (
     DELETE_INDEX, DEFAULT_SCHEMA, FORM, GET_INDEX, GET_SCHEMA, INDEXES, JSON, PUT_SCHEMA, QUERY, SCHEMA, create_index,
@@ -15,6 +18,9 @@ from world import Pb, ask, clock, decode, equal, key_path, message, put, wait_fo
 
 SIDE = (1,)
 SHIFT_JIS, HEBREW, ARABIC = "shift_jis", "iso-8859-8", "iso-8859-6"
+# More than a job takes of a search at once.
+JOB_KEYS = 2_300
+CLIENTS = 8
 
 
 def yz_crdt(world):
@@ -345,3 +351,87 @@ def yz_siblings(world):
     equal(ask(one, "DELETE", key_path("b", "k", "siblings"), headers={"X-Riak-Vclock": clock(one, "b", "k", "siblings")})[0], 204,
           "the delete")
     until_found(world, "siblings", "*:*", 0)
+
+
+def mapred_search(module, *arguments):
+    return {"module": module, "function": "mapred_search", "arg": list(arguments)}
+
+
+def yz_mapreduce(world):
+    """A search as the inputs of a job gives each key that it finds once: on every node, over both
+    interfaces, in both encodings, while other keys are written, and when a node has died. What
+    cannot be searched fails the job."""
+    create_indexed_type(world, "mr_index")
+    count, value = reducing("reduce_count_inputs"), mapping()
+    names = [f"k{number:04}" for number in range(JOB_KEYS)]
+
+    def load(number):
+        store(world[1 + number % 3], "b1", names[number], {"name_s": "yokozuna", "num_i": number}, "mr_index")
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(load, range(JOB_KEYS)))
+    store(world[1], "b1", "other", {"name_s": "other", "num_i": 1}, "mr_index")
+    until_found(world, "mr_index", "name_s:yokozuna", JOB_KEYS)
+    every = [["b1", name, {}, "mr_index"] for name in names]
+    found = mapred_search("yokozuna", "mr_index", "name_s:yokozuna")
+    few = mapred_search("yokozuna", "mr_index", "name_s:yokozuna", "num_i:[10 TO 19]")
+    for member in world.all():
+        equal(sorted(results(member, found, [])), every, f"the keys at node {member.number}")
+        equal(sorted(over_pb(member, found, [])[0]), every, f"the keys over Protocol Buffers at node {member.number}")
+        equal(results(member, found, [value, count]), [JOB_KEYS], f"the values at node {member.number}")
+        equal(results(member, few, [count]), [10], f"a search with a filter at node {member.number}")
+    check_forms_of_searches(world[2])
+    check_searches_that_fail(world[3])
+    counts_stay_while_others_are_written(world, found, [value, count])
+    status, headers, body = job(world[2], found, [], chunked=True)
+    equal((status, body.count(b'"mr_index"]')), (200, JOB_KEYS), "a job whose results are streamed")
+    world.kill(3)
+    for member in (world[1], world[2]):
+        # Until the others know that the node is down, a job may fail. It never leaves keys out.
+        wait_for(f"a job at node {member.number}", lambda: whole_or_failed(member, found, [value, count]), 60)  # noqa: B023
+
+
+def whole_or_failed(member, inputs, query):
+    status, _, body = job(member, inputs, query, timeout=20_000)
+    if status == 200:
+        equal(json.loads(body), [JOB_KEYS], "the values that a job counts")
+    return status == 200
+
+
+def counts_stay_while_others_are_written(world, inputs, query):
+    """Keys that are there all the time are on one page each, whatever comes between them."""
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: [store(world[1], "b1", f"k{number}-new", {"name_s": "new"}, "mr_index") for number in range(0, 2000, 10)])
+        while not writing.done():
+            equal(results(world[2], inputs, query), [JOB_KEYS], "the values while others are written")
+        writing.result()
+
+
+def check_forms_of_searches(member):
+    """The names of both searches of Riak, and its older form, are the same search."""
+    count, q = [reducing("reduce_count_inputs")], "num_i:[0 TO 4] AND name_s:yokozuna"
+    for inputs in (mapred_search("riak_search", "mr_index", q), {"index": "mr_index", "query": q}, {"bucket": "mr_index", "query": q},
+                   {"index": "mr_index", "query": "num_i:[0 TO 9]", "filter": "num_i:[* TO 4] AND name_s:yokozuna"}):
+        equal(results(member, inputs, count), [5], f"what {inputs} counts")
+    key = lambda number: (((b"mr_index", b"b1"), f"k{number:04}".encode()), (Atom("struct"), []))  # noqa: E731
+    for inputs in ((Atom("modfun"), Atom("yokozuna"), Atom("mapred_search"), [b"mr_index", b"num_i:[7 TO 8]"]),
+                   (Atom("modfun"), Atom("riak_search"), Atom("mapred_search"), [b"mr_index", b"num_i:[7 TO *]", b"num_i:[* TO 8]"]),
+                   (Atom("search"), b"mr_index", b"num_i:[7 TO 8]"),
+                   (Atom("search"), b"mr_index", b"num_i:[7 TO *]", b"num_i:[* TO 8]")):
+        equal(in_terms(member, inputs, []), {0: [key(7), key(8)]}, f"the keys of {inputs}")
+        equal(in_terms(member, inputs, [erlang_phase("reduce", "reduce_count_inputs")]), {0: [2]}, f"what {inputs} counts")
+
+
+def check_searches_that_fail(member):
+    """A job whose search is not carried out has the status of the search, streamed or not."""
+    for inputs, status, why in [(mapred_search("yokozuna", "none", "*:*"), 404, 'No index <<"none">> found.'),
+                                (mapred_search("yokozuna", "mr_index", "name_s:("), 400, ""),
+                                (mapred_search("yokozuna", "mr_index", "word"), 400, ""),
+                                (mapred_search("yokozuna", "mr_index", "*:*", "num_i:["), 400, ""),
+                                (mapred_search("yokozuna", "mr_index"), 400, "of yokozuna and riak_search, only mapred_search")]:
+        for chunked in (False, True):
+            found, _, body = job(member, inputs, [], chunked=chunked)
+            error = json.loads(body)["error"] if found != 200 else body
+            equal((found, error.startswith(f"Error sending inputs: {why}")), (status, True), f"the answer to {inputs}: {error}")
+        with Pb(member) as pb:
+            error = pb.error(23, [(1, json.dumps({"inputs": inputs, "query": []})), (2, "application/json")])
+            equal(error.startswith(f"Error sending inputs: {why}"), True, f"{inputs} over Protocol Buffers: {error}")

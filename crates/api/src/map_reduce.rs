@@ -1,9 +1,9 @@
 //! What MapReduce has in common over both interfaces: how a job is read, who may run it, and which
 //! jobs are switched off.
 //!
-//! A client needs the permission for each bucket of which a job reads objects. Those that the
-//! request names are checked when it has been read. Those that come out of a phase are checked by
-//! [`ClientAccess`] while the job runs.
+//! A client needs the permission for each bucket of which a job takes keys or reads objects. Those
+//! that the request names are checked when it has been read. Those that a search finds, or that come
+//! out of a phase, are checked by [`ClientAccess`] while the job runs.
 
 #[cfg(test)]
 pub(crate) mod sample_jobs;
@@ -12,6 +12,7 @@ use crate::access::{Access, AccessPolicy, Permission, Session};
 use crate::decoding::{self, DecodeError};
 use crate::jobs::{JobClass, JobSwitches};
 use crate::memory::Held;
+use crate::search::query_access;
 use bytes::Bytes;
 use ombak_jobs::{Jobs, RunningJob};
 use ombak_kv::Kv;
@@ -106,9 +107,10 @@ impl AdmittedJob {
         !self.job.phases.is_empty()
     }
 
-    /// Whether the job may be refused a bucket while it runs.
-    pub(crate) const fn asks(&self) -> bool {
-        self.client.is_some()
+    /// Whether the job may fail with a status of its own: it may be refused a bucket while it runs,
+    /// or its search may not be carried out.
+    pub(crate) const fn may_be_refused(&self) -> bool {
+        self.client.is_some() || matches!(self.job.inputs, Inputs::Search { .. } | Inputs::Function { .. })
     }
 
     /// Begins the job.
@@ -134,17 +136,27 @@ pub(crate) async fn read_job(
 /// Checks that jobs like this one are not switched off.
 fn check_enabled(jobs: JobSwitches, job: &Job) -> Result<(), Error> {
     jobs.check(JobClass::MapReduce)?;
+    if matches!(job.inputs, Inputs::Search { .. }) {
+        jobs.check(JobClass::YokozunaQuery)?;
+    }
     if job.phases.iter().any(|phase| phase.script().is_some()) { jobs.check(JobClass::MapReduceJs) } else { Ok(()) }
 }
 
 impl ClientAccess {
     /// Asks for the permissions of a job: to run jobs over the buckets that it names, and to find
-    /// the keys there. As in Riak, inputs that name no bucket need the permission for everything.
+    /// the keys there. A search names none; the buckets of what it finds are checked then. As in
+    /// Riak, other inputs that name no bucket need the permission for everything.
     fn check(&self, job: &Job) -> Result<(), String> {
         let finding = match job.inputs {
             Inputs::Bucket { .. } => Some(Permission::LIST_KEYS),
             Inputs::Index(_) => Some(Permission::INDEX),
             Inputs::Keys(_) | Inputs::Search { .. } | Inputs::Function { .. } => None,
+        };
+        let is_search = if let Inputs::Search { index, .. } = &job.inputs {
+            self.policy.check(&self.session, &query_access(index))?;
+            true
+        } else {
+            false
         };
         let (mut names_buckets, mut known) = (false, HashSet::new());
         for bucket in job.buckets() {
@@ -162,7 +174,7 @@ impl ClientAccess {
             }
             known.insert(bucket);
         }
-        if !names_buckets {
+        if !names_buckets && !is_search {
             self.policy.check(&self.session, &Access::to_node(Permission::MAP_REDUCE))?;
         }
         job.function_buckets().try_for_each(|bucket| self.may_read(bucket))

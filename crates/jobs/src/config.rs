@@ -1,6 +1,7 @@
 //! The limits of the jobs of a node.
 
-use crate::JobFunctions;
+use crate::{InputSearches, JobFunctions};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The limits of the jobs of a node.
@@ -8,6 +9,8 @@ use std::time::Duration;
 pub struct JobsConfig {
     /// Functions in JavaScript; without them, phases in JavaScript fail.
     pub functions: Option<JobFunctions>,
+    /// Finds inputs by searches; without it, jobs whose inputs are a search fail.
+    pub searches: Option<Arc<dyn InputSearches>>,
     /// How many threads read objects and call built-in functions.
     pub threads: usize,
     /// How many parts a node works on at the same time, of all jobs. Others wait.
@@ -30,6 +33,7 @@ impl Default for JobsConfig {
     fn default() -> Self {
         Self {
             functions: None,
+            searches: None,
             threads: 2,
             parts_at_once_max: 8,
             parts_per_node: 4,

@@ -4,8 +4,8 @@
 //! [`ombak_mapreduce::JobRun`], and the work of a node on parts of jobs, of its own and of other
 //! nodes ([`Jobs::local_parts`]).
 //!
-//! What it is not: it knows no interface for clients and no transport. Other nodes are reached
-//! through [`PartNodes`].
+//! What it is not: it knows no interface for clients, no transport and no index. Other nodes are
+//! reached through [`PartNodes`], and searches are carried out by [`InputSearches`].
 //!
 //! Invariants:
 //! * Nothing is done for a job that nobody reads: results are made when the client takes them, and
@@ -25,12 +25,15 @@ mod jobs;
 mod local;
 mod owner;
 mod part;
+mod searches;
 
 pub use config::JobsConfig;
 pub use functions::JobFunctions;
 pub use jobs::Jobs;
 pub use local::LocalParts;
+pub use ombak_mapreduce::{Failure, InputsFailure, InputsProblem};
 pub use owner::{Output, RunningJob};
 pub use part::{
     NoPartNodes, PartAnswer, PartClient, PartError, PartNodes, PartRequest, PartWork, PhaseOfPart, SentPiece,
 };
+pub use searches::{FoundInputs, InputSearch, InputSearches};

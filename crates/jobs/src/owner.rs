@@ -86,7 +86,7 @@ impl RunningJob {
         let course = JobCourse::begin(node.runtime.now());
         let deadline = course.began + job.timeout;
         let mut keys = KeySource::default();
-        match KeySource::of(&node, &job) {
+        match KeySource::of(&node, &job, deadline) {
             Ok(Found::Share { n: of_bucket, homes }) => (n, source) = (of_bucket, Source::Shares(homes)),
             Ok(Found::Source(found)) => keys = found,
             Ok(_) => {}

@@ -65,8 +65,31 @@ pub enum Failure {
     Phase(PhaseFailure),
     /// It came to keys of a bucket that its client may not read. The text is for the client.
     Forbidden(String),
+    /// Its inputs cannot be found.
+    Inputs(InputsFailure),
     /// Something else, such as inputs that no function gives.
     Other(String),
+}
+
+/// Why the inputs of a job cannot be found. `Display` begins with Riak's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Error sending inputs: {why}")]
+pub struct InputsFailure {
+    /// What has to change.
+    pub problem: InputsProblem,
+    /// What is wrong. The text is for the client.
+    pub why: String,
+}
+
+/// What has to change before the inputs of a job can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputsProblem {
+    /// The request names something that does not exist.
+    Missing,
+    /// The request is wrong.
+    Bad,
+    /// Nothing: it may work when it is tried again.
+    Unavailable,
 }
 
 /// Why a phase failed.
@@ -114,12 +137,13 @@ fn shorten(text: &str) -> String {
 }
 
 impl Failure {
-    /// The failure as both interfaces show it: the body of an HTTP reply with status 500, and the
-    /// text of an error over Protocol Buffers.
+    /// The failure as both interfaces show it: the body of an HTTP reply, and the text of most
+    /// errors over Protocol Buffers.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Timeout => json!({ "error": "timeout" }),
             Self::Forbidden(error) | Self::Other(error) => json!({ "error": shorten(error) }),
+            Self::Inputs(failure) => json!({ "error": shorten(&failure.to_string()) }),
             Self::Phase(PhaseFailure { phase, error, input, kind, stack }) => {
                 json!({ "phase": phase, "error": error, "input": input, "type": kind, "stack": stack })
             }

@@ -9,6 +9,7 @@ mod index;
 mod inputs;
 mod listed;
 mod phase;
+mod search;
 
 pub use batching::Batching;
 pub(crate) use batching::asks_for_prereduce;

@@ -12,8 +12,9 @@
 //! * Values are Erlang's terms, as in Riak, whatever the encoding of the request.
 //! * The results of a part of a job count once, when all of them are there, or not at all.
 //! * What a job holds is bounded; a job that needs more fails or waits.
-//! * A run reads objects of no bucket before its [`BucketAccess`] has allowed that, wherever the
-//!   keys come from. Only shares of a bucket are taken as checked, because the request names it.
+//! * A run takes no key as an input, and reads no object, before its [`BucketAccess`] has allowed
+//!   the bucket, wherever the keys come from. Only shares of a bucket are taken as checked, because
+//!   the request names it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -29,7 +30,7 @@ mod object_json;
 mod run;
 mod term;
 
-pub use answer::{Collected, Encoding, Failure, PhaseFailure, TooLarge};
+pub use answer::{Collected, Encoding, Failure, InputsFailure, InputsProblem, PhaseFailure, TooLarge};
 pub use bucket_access::BucketAccess;
 pub use filter::{BadFilter, KeyFilter, Over};
 pub use input::Input;

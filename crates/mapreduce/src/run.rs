@@ -93,8 +93,8 @@ impl JobRun {
         run
     }
 
-    /// The same job, which reads only what it may. It fails at the first bucket that is refused.
-    /// The bucket of [`Source::Shares`] is not asked for.
+    /// The same job, which reads only what it may, and takes no other keys as inputs. It fails at
+    /// the first bucket that is refused. The bucket of [`Source::Shares`] is not asked for.
     #[must_use]
     pub fn with_access(self, access: Option<Arc<dyn BucketAccess>>) -> Self {
         Self { buckets: ReadableBuckets::new(access), ..self }
@@ -133,6 +133,8 @@ impl JobRun {
         }
         if matches!(self.stages.first(), Some(Stage::Parts(_))) {
             self.read_objects(0, keys);
+        } else if let Err(why) = self.buckets.check(&keys) {
+            return self.end(Err(Failure::Forbidden(why)));
         } else {
             let keys: Vec<Term> = keys.iter().map(Input::to_term).collect();
             self.hand_over(self.keeps.is_empty().then_some(0), 0, keys.into());

@@ -13,7 +13,8 @@
 //!
 //! What it is: [`Search`] is the search of a node. `catalog` has the indexes and schemas of the
 //! cluster, `following` keeps the indexes of this node equal to its stores, `answering` answers the
-//! questions of nodes, and `querying` asks them.
+//! questions of nodes, and `querying` asks them. `key_search` reads on, page by page, for those who
+//! need the keys of all that a query finds.
 //!
 //! What it is not: it knows no interface of clients. Queries, schemas and answers are in
 //! `ombak-search`, and the files of an index in `ombak-search-index`.
@@ -35,11 +36,13 @@ mod answering;
 mod catalog;
 mod config;
 mod following;
+mod key_search;
 mod querying;
 mod search;
 
 pub use administration::{AdminError, IndexInfo, IndexStatus, PartitionStatus};
 pub use catalog::{NAMESPACE, NameProblem, namespace_without_search};
 pub use config::SearchConfig;
+pub use key_search::{FoundKeys, KeySearch};
 pub use querying::{Found, SearchError};
 pub use search::Search;

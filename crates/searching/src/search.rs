@@ -14,6 +14,7 @@ use ombak_search::schema::Schema;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// The search of a node. The node gives it the hooks below before it opens its engine, and the
 /// engine afterwards.
@@ -72,10 +73,21 @@ impl Search {
         parameters: &[(String, String)],
         room: &mut dyn MemoryReservation,
     ) -> Result<Found, SearchError> {
+        self.query_until(index, parameters, None, room).await
+    }
+
+    /// The same, for a caller that does not need the answer after `deadline`.
+    pub(crate) async fn query_until(
+        &self,
+        index: &str,
+        parameters: &[(String, String)],
+        deadline: Option<Instant>,
+        room: &mut dyn MemoryReservation,
+    ) -> Result<Found, SearchError> {
         let record = self.catalog.index(index).ok_or_else(|| SearchError::NoIndex(index.to_owned()))?;
         let kv = self.kv.get().and_then(WeakKv::upgrade).ok_or(SearchError::Failed(ombak_types::Error::Stopping))?;
         let schema = self.read_schema(&record)?;
-        Query { kv: &kv, runtime: &*self.runtime, index, record, schema, parameters }.run(room).await
+        Query { kv: &kv, runtime: &*self.runtime, index, record, schema, parameters, deadline }.run(room).await
     }
 
     fn read_schema(&self, record: &crate::catalog::IndexRecord) -> Result<Arc<Schema>, SearchError> {

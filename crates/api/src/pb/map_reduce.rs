@@ -75,6 +75,7 @@ fn refusal(failure: JobFailure) -> Refusal {
     match failure {
         JobFailure::Timeout => Refusal::new("timeout"),
         JobFailure::Forbidden(why) => Refusal::new(why),
+        JobFailure::Inputs(failure) => Refusal::new(failure.to_string()),
         other => Refusal::new(other.to_json().to_string()),
     }
 }

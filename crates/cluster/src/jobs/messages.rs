@@ -30,7 +30,7 @@
 use crate::wire::{Malformed, Reader, Writer, no_fields};
 use bytes::Bytes;
 use ombak_jobs::{PartAnswer, PartRequest, PartWork, PhaseOfPart};
-use ombak_mapreduce::{Failure, Input, KeyFilter, Phase, PhaseFailure};
+use ombak_mapreduce::{Failure, Input, InputsFailure, KeyFilter, Phase, PhaseFailure};
 use ombak_peer::mux::Body;
 use ombak_ring::RingVersion;
 use ombak_types::Bucket;
@@ -237,8 +237,9 @@ fn put_failure(failure: &Failure, out: &mut Writer) {
             optional(input.as_deref(), out);
             optional(stack.as_deref(), out);
         }
-        // Only the owner of a job asks whether it may read a bucket, so no part fails for that.
-        Failure::Forbidden(text) | Failure::Other(text) => {
+        // Only the owner of a job asks whether it may read a bucket, and only it finds the inputs, so
+        // no part fails for that.
+        Failure::Forbidden(text) | Failure::Inputs(InputsFailure { why: text, .. }) | Failure::Other(text) => {
             out.u8(2);
             let cut = text.char_indices().map(|(at, _)| at).take_while(|at| *at < TEXT_BYTES_MAX - 4).last();
             out.bytes(&text.as_bytes()[..if text.len() < TEXT_BYTES_MAX { text.len() } else { cut.unwrap_or(0) }]);

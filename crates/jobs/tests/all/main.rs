@@ -4,3 +4,4 @@
 
 mod one_node;
 mod scripts;
+mod searches;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ombak_jobs::{Jobs, JobsConfig, NoPartNodes};
 use ombak_kv::{Kv, KvConfig, PutOptions, PutRequest, head_terms};
-use ombak_mapreduce::{Failure, Job, to_json};
+use ombak_mapreduce::{Failure, InputsProblem, Job, to_json};
 use ombak_runtime::TokioRuntime;
 use ombak_storage::{MemoryConfig, MemoryFactory};
 use ombak_types::etf::Term;
@@ -153,7 +153,7 @@ async fn a_job_without_time_times_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn inputs_of_erlang_functions_are_refused_and_those_of_indexes_say_what_to_use() {
+async fn inputs_of_erlang_functions_are_refused_and_those_of_indexes_and_searches_say_what_to_use() {
     let node = Node::open(JobsConfig::default());
     let refused = async |module: &str| {
         let inputs = json!({"module": module, "function": "mapred_index", "arg": ["b", ["eq", "n_int", 1]]});
@@ -165,4 +165,13 @@ async fn inputs_of_erlang_functions_are_refused_and_those_of_indexes_say_what_to
     assert_eq!(refused("zork").await, "map_reduce_error", "Riak's words");
     let why = refused("riak_index").await;
     assert!(why.contains("[Bucket,{eq,Field,Term}]") && why.contains("index query"), "{why}");
+    let failed = async |inputs: Value| match node.run(json!({"inputs": inputs, "query": []})).await.unwrap_err() {
+        Failure::Inputs(failure) => (failure.problem, failure.why),
+        other => panic!("{other:?}"),
+    };
+    let bad = json!({"module": "yokozuna", "function": "mapred_search", "arg": ["i"]});
+    let (problem, why) = failed(bad).await;
+    assert!(problem == InputsProblem::Bad && why.contains("[Index,Query,Filter]"), "{why}");
+    let (problem, why) = failed(json!({"index": "i", "query": "a:b"})).await;
+    assert!(problem == InputsProblem::Missing && why.contains("search = on"), "{why}");
 }

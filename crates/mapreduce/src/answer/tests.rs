@@ -33,6 +33,13 @@ fn the_results_of_several_kept_phases_are_lists_of_lists() {
 }
 
 #[test]
+fn inputs_that_cannot_be_found_say_why_in_riaks_words() {
+    let failure = InputsFailure { problem: InputsProblem::Missing, why: "No index <<\"x\">> found.".to_owned() };
+    let text = r#"{"error":"Error sending inputs: No index <<\"x\">> found."}"#;
+    assert_eq!(Failure::Inputs(failure).to_json().to_string(), text);
+}
+
+#[test]
 fn a_job_without_phases_gives_its_inputs() {
     let key = Input::new(Bucket::untyped("ix"), Bytes::from_static(b"o05"));
     let typed = Input { bucket: Bucket::typed("t", "b"), key_data: Some(text("kd")), ..key.clone() };

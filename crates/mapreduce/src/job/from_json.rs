@@ -78,10 +78,10 @@ fn inputs_of(value: &Json, budget: &mut DecodeBudget) -> Result<Inputs, JobError
 fn inputs_of_object(members: &Members, value: &Json) -> Result<Inputs, JobError> {
     let text = |name: &str| member(members, name).and_then(Json::as_str);
     if let (Some(module), Some(function), Some(arg)) = (text("module"), text("function"), member(members, "arg")) {
-        return Ok(Inputs::Function { module: module.to_owned(), function: function.to_owned(), arg: from_json(arg) });
+        return Ok(Inputs::of_function(module, function, from_json(arg)));
     }
     if let (Some(query), Some(index)) = (text("query"), text("index").or_else(|| text("bucket"))) {
-        return Ok(Inputs::Search { index: bytes(index), query: bytes(query), filter: text("filter").map(bytes) });
+        return Ok(Inputs::of_search(bytes(index), bytes(query), text("filter").map(bytes)));
     }
     let Some(bucket) = member(members, "bucket").and_then(bucket_of) else { return Err(unrecognized(value)) };
     if let Some(index) = text("index") {
@@ -115,6 +115,10 @@ pub(super) fn unrecognized(value: &Json) -> JobError {
          \nIndex query for a range:\n\
          \x20 - {{\"inputs\":{{\"bucket\":\"mybucket\", \"index\":\"myindex_bin\", \"start\":\"key1\", \
          \"end\":\"key2\"}}}}\n\
+         \nSearch, with or without a filter:\n\
+         \x20 - {{\"inputs\":{{\"index\":\"myindex\", \"query\":\"name_s:*\", \"filter\":\"age_i:1\"}}}}\n\
+         \x20 - {{\"inputs\":{{\"module\":\"yokozuna\", \"function\":\"mapred_search\", \
+         \"arg\":[\"myindex\", \"name_s:*\"]}}}}\n\
          \nBucket, or bucket with a type:\n\
          \x20 - {{\"inputs\":\"mybucket\"}}\n\
          \x20 - {{\"inputs\":[\"mytype\",\"mybucket\"]}}\n\

@@ -73,23 +73,19 @@ fn inputs_of(term: &Term, budget: &mut DecodeBudget) -> Result<Inputs, JobError>
                 Some([bucket, field, low, high]) if (module, function) == ("riak_index", "mapred_index") => {
                     index(term, &bucket, &field, &low, &high)
                 }
-                _ => {
-                    Ok(Inputs::Function { module: module.to_owned(), function: function.to_owned(), arg: arg.clone() })
-                }
+                _ => Ok(Inputs::of_function(module, function, arg.clone())),
             },
             _ => Err(unknown_inputs(term)),
         },
         [tag, bucket, field, key] if tag.as_atom() == Some("index") => index(term, bucket, field, key, key),
         [tag, bucket, field, low, high] if tag.as_atom() == Some("index") => index(term, bucket, field, low, high),
         [tag, index, query] if tag.as_atom() == Some("search") => match (text(index), text(query)) {
-            (Some(index), Some(query)) => Ok(Inputs::Search { index, query, filter: None }),
+            (Some(index), Some(query)) => Ok(Inputs::of_search(index, query, None)),
             _ => Err(unknown_inputs(term)),
         },
         [tag, index, query, filter] if tag.as_atom() == Some("search") => {
             match (text(index), text(query), text(filter)) {
-                (Some(index), Some(query), Some(filter)) => {
-                    Ok(Inputs::Search { index, query, filter: Some(filter).filter(|filter| !filter.is_empty()) })
-                }
+                (Some(index), Some(query), Some(filter)) => Ok(Inputs::of_search(index, query, Some(filter))),
                 _ => Err(unknown_inputs(term)),
             }
         }

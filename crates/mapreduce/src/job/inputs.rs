@@ -29,8 +29,8 @@ pub enum Inputs {
         /// A query that the results have to fulfil as well.
         filter: Option<Bytes>,
     },
-    /// The keys that an Erlang function gives. None exists here, so such a job fails when it is
-    /// run, as in Riak.
+    /// The keys that an Erlang function gives. None exists here beside Riak's own for searches and
+    /// indexes, which are inputs of those kinds. So such a job fails when it is run, as in Riak.
     Function {
         /// The function's module.
         module: String,

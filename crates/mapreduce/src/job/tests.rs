@@ -119,6 +119,74 @@ fn inputs_have_many_forms() {
     assert!(matches!(inputs(&json!({"module": "m", "function": "f", "arg": null})), Inputs::Function { .. }));
 }
 
+/// The index, the query and the filter of a search.
+fn search(inputs: &Inputs) -> Option<(&str, &str, Option<&str>)> {
+    fn text(bytes: &[u8]) -> &str {
+        std::str::from_utf8(bytes).unwrap()
+    }
+    match inputs {
+        Inputs::Search { index, query, filter } => Some((text(index), text(query), filter.as_deref().map(text))),
+        _ => None,
+    }
+}
+
+#[test]
+fn searches_have_the_forms_of_both_searches_of_riak() {
+    let function = |module: &str, arg: Value| json!({"module": module, "function": "mapred_search", "arg": arg});
+    for (form, filter) in [
+        (json!({"index": "i", "query": "a:b"}), None),
+        (json!({"bucket": "i", "query": "a:b"}), None),
+        (json!({"bucket": "other", "index": "i", "query": "a:b", "filter": "c:d"}), Some("c:d")),
+        (json!({"index": "i", "query": "a:b", "filter": ""}), None),
+        (function("yokozuna", json!(["i", "a:b"])), None),
+        (function("yokozuna", json!(["i", "a:b", "c:d"])), Some("c:d")),
+        (function("yokozuna", json!(["i", "a:b", ""])), None),
+        (function("riak_search", json!(["i", "a:b"])), None),
+        (function("riak_search", json!(["i", "a:b", "c:d"])), Some("c:d")),
+    ] {
+        assert_eq!(search(&inputs(&form)), Some(("i", "a:b", filter)), "{form}");
+    }
+    for form in [
+        function("yokozuna", json!(["i"])),
+        function("yokozuna", json!(["i", "a:b", "c:d", "e:f"])),
+        function("yokozuna", json!(["i", {"q": "a:b"}])),
+        function("yokozuna", json!(["i", "a:b", null])),
+        function("yokozuna", json!("i")),
+        function("yokozuna", json!(null)),
+        function("other", json!(["i", "a:b"])),
+        json!({"module": "yokozuna", "function": "search", "arg": ["i", "a:b"]}),
+    ] {
+        assert!(matches!(inputs(&form), Inputs::Function { .. }), "{form}");
+    }
+    let request = |form: &Term| {
+        let members = [("inputs", form.clone()), ("query", Term::List(Vec::new()))];
+        let members = members.into_iter().map(|(name, value)| Term::pair(Term::atom(name), value));
+        Job::from_erlang(&encode(&Term::List(members.collect()))).unwrap().inputs
+    };
+    let [index, query, filter, none] = [b"i".as_slice(), b"a:b", b"c:d", b""].map(Term::binary);
+    let chars = Term::string(b"a:b");
+    let tagged = |tag: &str, parts: &[&Term]| {
+        Term::Tuple(std::iter::once(Term::atom(tag)).chain(parts.iter().map(|part| (*part).clone())).collect())
+    };
+    let modfun = |module: &str, arg: &[&Term]| {
+        let arg = Term::List(arg.iter().map(|part| (*part).clone()).collect());
+        tagged("modfun", &[&Term::atom(module), &Term::atom("mapred_search"), &arg])
+    };
+    let empty = Term::List(Vec::new());
+    for (form, filter) in [
+        (tagged("search", &[&index, &query]), None),
+        (tagged("search", &[&index, &query, &filter]), Some("c:d")),
+        (tagged("search", &[&index, &chars, &empty]), None),
+        (modfun("yokozuna", &[&index, &query]), None),
+        (modfun("yokozuna", &[&index, &chars, &none]), None),
+        (modfun("riak_search", &[&index, &query, &filter]), Some("c:d")),
+        (modfun("riak_search", &[&index, &query, &empty]), None),
+    ] {
+        assert_eq!(search(&request(&form)), Some(("i", "a:b", filter)), "{form}");
+    }
+    assert!(matches!(request(&modfun("yokozuna", &[&index, &Term::Int(1)])), Inputs::Function { .. }));
+}
+
 #[test]
 fn what_is_no_input_is_refused() {
     let error = |inputs: Value| match job(&inputs, &json!([])) {

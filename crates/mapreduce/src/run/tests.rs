@@ -237,6 +237,12 @@ fn a_key_of_a_bucket_that_is_refused_fails_the_job_wherever_it_comes_from() {
     given.add_keys(vec![key(1), elsewhere()]);
     assert_eq!(orders(&mut given), std::slice::from_ref(&refused), "a key of the inputs");
 
+    for phases in [vec![], vec![reduce(ReduceFunction::CountInputs, true)]] {
+        let mut unread = begin(phases, Source::Keys);
+        unread.add_keys(vec![key(1), elsewhere()]);
+        assert_eq!(orders(&mut unread), std::slice::from_ref(&refused), "a key whose object nobody reads");
+    }
+
     let mut made = begin(vec![map(true), map(true)], Source::Shares(1));
     let part = attempt_of(&orders(&mut made)[0]);
     made.part_done(part, vec![key(1).to_term(), elsewhere().to_term()].into(), None);

@@ -14,6 +14,9 @@ pub enum SearchError {
     /// Some home partition has no replica that can answer.
     #[error("Not enough nodes are up to service this request.")]
     NotEnoughNodes,
+    /// The answer would lack something, and the caller needs all of it.
+    #[error("the search lacks a part of the objects, because no node has indexed it completely; try again later")]
+    Partial,
     /// It took too long.
     #[error("the search took too long; let it find less, or give it more time")]
     TimedOut,

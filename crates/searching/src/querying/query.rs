@@ -40,6 +40,8 @@ pub(crate) struct Query<'a> {
     pub(crate) record: Arc<IndexRecord>,
     pub(crate) schema: Arc<Schema>,
     pub(crate) parameters: &'a [(String, String)],
+    /// When nobody needs the answer any more, if that is before the query has used up its time.
+    pub(crate) deadline: Option<Instant>,
 }
 
 impl Query<'_> {
@@ -52,7 +54,8 @@ impl Query<'_> {
         let now = Date::from_unix_ms(begun_ms).ok_or_else(|| bad(&"the clock of this node is wrong"))?;
         let prepared = Prepared::new(&request, &self.schema, now).map_err(|why| bad(&why))?;
         let allowed = request.time_allowed_ms.map(|ms| Duration::from_millis(u64::from(ms)));
-        let deadline = began.checked_add(allowed.unwrap_or(TIME_MAX).min(TIME_MAX));
+        let time_is_up = began.checked_add(allowed.unwrap_or(TIME_MAX).min(TIME_MAX));
+        let deadline = time_is_up.into_iter().chain(self.deadline).min();
         let parts = self.ask_all(begun_ms, deadline, room).await?;
         let merge = Merge {
             request: &request,

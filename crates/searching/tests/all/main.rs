@@ -5,4 +5,5 @@
 mod administration;
 mod following;
 mod histories;
+mod key_pages;
 mod node;

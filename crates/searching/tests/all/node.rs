@@ -8,7 +8,7 @@ use ombak_kv::{
 };
 use ombak_search::answer::{FieldValues, SearchAnswer};
 use ombak_search::values::Value;
-use ombak_searching::{Search, SearchConfig, SearchError};
+use ombak_searching::{FoundKeys, KeySearch, Search, SearchConfig, SearchError};
 use ombak_storage::fs::RealFs;
 use ombak_storage::{BitcaskFactory, JournalConfig};
 use ombak_types::{Bucket, Object, Sibling, VectorClock};
@@ -109,6 +109,11 @@ impl Node {
             parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let found = self.tokio.block_on(self.search.query(index, &parameters, &mut UncountedMemory));
         found.map(|found| found.answer)
+    }
+
+    /// A page of the keys that a query finds.
+    pub fn page(&self, search: &KeySearch, from: Option<&str>) -> Result<FoundKeys, SearchError> {
+        self.tokio.block_on(self.search.keys(search, from))
     }
 
     /// The keys that a query finds, each as often as it has documents, and whether the answer is

@@ -16,6 +16,7 @@ mod exchange_admin;
 mod function_admin;
 mod functions;
 mod handoff_summary;
+mod input_searches;
 mod listen;
 mod live_settings;
 pub mod lock;
@@ -392,7 +393,8 @@ fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, Refusal> {
         config.fs = disk_reserve::file_system(&reserve);
         tasks.spawn(disk_reserve::keep_whole(reserve));
     }
-    let jobs = JobsConfig { functions: Some(opening.functions.of_jobs()), ..JobsConfig::default() };
+    let functions = Some(opening.functions.of_jobs());
+    let jobs = JobsConfig { functions, searches: search::of_jobs(search), ..JobsConfig::default() };
     let among_peers = opening.own_addresses.map(|own| (own, opening.certificates.clone()));
     let opened = Opened::open(&opening.settings, among_peers, config, jobs, opening.names.clone(), tasks)?;
     if let Some(search) = search {

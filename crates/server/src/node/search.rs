@@ -1,6 +1,8 @@
-//! The search of a node, if it is switched on.
+//! The search of a node, if it is switched on, and what it does for MapReduce jobs.
 
+use super::input_searches::SearchesOfNode;
 use crate::config::SearchSettings;
+use ombak_jobs::InputSearches;
 use ombak_kv::hooks::Hooks;
 use ombak_runtime::Runtime;
 use ombak_searching::{Search, SearchConfig};
@@ -20,4 +22,9 @@ pub fn hooks_with(search: Option<&Arc<Search>>, mut hooks: Hooks) -> Hooks {
         hooks.features_asked.push(search.feature_answers());
     }
     hooks
+}
+
+/// What finds the inputs of jobs by searches; `None` on a node without search.
+pub fn of_jobs(search: Option<&Arc<Search>>) -> Option<Arc<dyn InputSearches>> {
+    search.map(|search| Arc::new(SearchesOfNode::new(Arc::clone(search))) as Arc<dyn InputSearches>)
 }

@@ -21,7 +21,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http::{Method, StatusCode};
 use ombak_jobs::{Output, RunningJob};
-use ombak_mapreduce::{Collected, Encoding, Failure, JobError, bytes_held};
+use ombak_mapreduce::{Collected, Encoding, Failure, InputsProblem, JobError, bytes_held};
 use ombak_types::Error;
 use ombak_types::etf::Term;
 
@@ -105,21 +105,33 @@ async fn document(request: &Request, mut running: RunningJob) -> Reply {
 }
 
 fn failed(failure: &Failure) -> Reply {
-    if let Failure::Forbidden(why) = failure {
-        return reply::text(StatusCode::FORBIDDEN, why.clone());
-    }
-    reply::json(StatusCode::INTERNAL_SERVER_ERROR, failure.to_json().to_string())
+    let status = match failure {
+        Failure::Forbidden(why) => return reply::text(StatusCode::FORBIDDEN, why.clone()),
+        Failure::Inputs(inputs) => status_of(inputs.problem),
+        Failure::Timeout | Failure::Phase(_) | Failure::Other(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    reply::json(status, failure.to_json().to_string())
 }
 
-/// Begins a job and answers with its results as they are made. If a bucket may be refused, the head
-/// of the answer waits for the first results, so that a refusal in front of them has its status.
+/// The status that a search of its own would have.
+const fn status_of(problem: InputsProblem) -> StatusCode {
+    match problem {
+        InputsProblem::Missing => StatusCode::NOT_FOUND,
+        InputsProblem::Bad => StatusCode::BAD_REQUEST,
+        InputsProblem::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+/// Begins a job and answers with its results as they are made. If a bucket or a search may be
+/// refused, the head of the answer waits for the first results, so that a refusal in front of them
+/// has its status.
 async fn stream_of(ctx: &HttpContext, job: AdmittedJob) -> Reply {
-    let (asks, mut running) = (job.asks(), job.run(&ctx.map_reduce));
-    if !asks {
+    let (may_be_refused, mut running) = (job.may_be_refused(), job.run(&ctx.map_reduce));
+    if !may_be_refused {
         return parts(running, None);
     }
     match running.next().await {
-        Some(Err(refused @ Failure::Forbidden(_))) => failed(&refused),
+        Some(Err(refused @ (Failure::Forbidden(_) | Failure::Inputs(_)))) => failed(&refused),
         first => parts(running, Some(first)),
     }
 }

@@ -34,6 +34,16 @@ impl Secured {
     }
 
     async fn with(test: &SecurityOfTest, monitoring: &[&str], limits: HttpLimits) -> Self {
+        Self::changed(test, monitoring, limits, |ctx| ctx).await
+    }
+
+    /// A node whose state `change` may change.
+    pub(super) async fn changed(
+        test: &SecurityOfTest,
+        monitoring: &[&str],
+        limits: HttpLimits,
+        change: impl FnOnce(HttpContext) -> HttpContext,
+    ) -> Self {
         let (dir, backups) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let config = KvConfig { ring_size: 8, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
@@ -42,7 +52,7 @@ impl Secured {
         let server = Server::changed(config, dir, MemoryLimits::default(), limits, jobs, |mut ctx| {
             let admin = admin_context(ctx.kv.clone(), &backups);
             ctx.admin = Some(AdminContext { security: Some(test.security.clone()), ..admin });
-            ctx.with_security(test.security.clone(), monitoring)
+            change(ctx.with_security(test.security.clone(), monitoring))
         });
         let server = server.await;
         let https = https(&server, DEADLINE).await;

@@ -3,12 +3,13 @@
 use super::login::{Secured, auth, secured, with_security_and};
 use super::*;
 use crate::map_reduce::sample_jobs::{
-    ALICE, ALLOWED, DENIED, DENIED_ON_ANY, FOLLOWS_LINKS, FUNCTION_ELSEWHERE, LEAD_AWAY, LEADS_AWAY_LATER,
-    NAME_NO_BUCKET,
+    ALICE, ALLOWED, DENIED, DENIED_ON_ANY, FOLLOWS_LINKS, FUNCTION_ELSEWHERE, GIVES_FOUND, LEAD_AWAY, LEADS_AWAY_LATER,
+    NAMES_NO_BUCKET, READS_FOUND, SEARCH_DENIED, jobs_with_search,
 };
 use crate::security::tests::SecurityOfTest;
 use crate::{JobClass, JobSwitches};
 use ombak_proto::messages::{RpbContent, RpbMapRedReq, RpbMapRedResp, RpbPutReq};
+use ombak_types::etf::{Term, encode};
 
 /// As Riak's `~p` writes it.
 const LINKS_ARE_OFF: &str = "\"Link walking is deprecated in Riak 2.0 and is not compatible with security.\"";
@@ -89,13 +90,59 @@ async fn inputs_that_name_no_bucket_need_the_permission_on_any() {
     let test = SecurityOfTest::after(ALICE);
     test.run("grant riak_kv.mapreduce on default to alice");
     let (_node, mut alice) = node(&test, JobSwitches::default()).await;
-    for job in NAME_NO_BUCKET {
-        assert_eq!(run(&mut alice, job).await, refused(DENIED_ON_ANY), "{job}");
-    }
+    assert_eq!(run(&mut alice, NAMES_NO_BUCKET).await, refused(DENIED_ON_ANY));
     test.run("grant riak_kv.mapreduce on any to alice");
-    for job in NAME_NO_BUCKET {
-        assert_eq!(run(&mut alice, job).await, refused(r#"{"error":"map_reduce_error"}"#), "{job}");
+    assert_eq!(run(&mut alice, NAMES_NO_BUCKET).await, refused(r#"{"error":"map_reduce_error"}"#));
+}
+
+#[tokio::test]
+async fn a_search_as_inputs_needs_its_permission() {
+    let test = SecurityOfTest::after(ALICE);
+    let (_node, mut alice) = node(&test, JobSwitches::default()).await;
+    for job in [READS_FOUND, GIVES_FOUND] {
+        assert_eq!(run(&mut alice, job).await, refused(SEARCH_DENIED), "{job}");
     }
+    test.run("grant search.query on index people to alice");
+    let no_search = "Error sending inputs: this node has no search; `search = on` in its configuration switches it on";
+    for job in [READS_FOUND, GIVES_FOUND] {
+        assert_eq!(run(&mut alice, job).await, refused(no_search), "{job}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_over_searches_are_switched_off_with_searches() {
+    let test = SecurityOfTest::after(ALICE);
+    let (_node, mut alice) = node(&test, JobSwitches::default().with(JobClass::YokozunaQuery, false)).await;
+    assert_eq!(run(&mut alice, ALLOWED).await, (vec!["[\"open\"]".to_owned()], None));
+    assert_eq!(run(&mut alice, GIVES_FOUND).await, refused(SEARCH_DENIED));
+    test.run("grant search.query on index people to alice");
+    assert_eq!(run(&mut alice, GIVES_FOUND).await, refused("Operation '{yokozuna,query}' is not enabled"));
+}
+
+#[tokio::test]
+async fn what_a_search_finds_is_given_in_the_encoding_of_the_request() {
+    let backend = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
+    let dir = tempfile::tempdir().unwrap();
+    let kv_config = KvConfig { ring_size: 8, ..KvConfig::new("riak@127.0.0.1", dir.path(), backend) };
+    let change = |ctx: PbContext| PbContext { map_reduce: jobs_with_search(&ctx.kv, Ok("b")), ..ctx };
+    let node = Node::changed(kv_config, dir, PbConfig::default(), MemoryLimits::default(), change).await;
+    let mut wire = node.connect().await;
+    let atom = Term::atom;
+    let texts = |texts: &[&str]| Term::List(texts.iter().map(|text| Term::binary(text.as_bytes())).collect());
+    let search = Term::Tuple(vec![
+        atom("modfun"),
+        atom("yokozuna"),
+        atom("mapred_search"),
+        texts(&["people", "name_s:*", "age_i:1"]),
+    ]);
+    let job = Term::List(vec![Term::pair(atom("inputs"), search), Term::pair(atom("query"), Term::nil())]);
+    let request = RpbMapRedReq { request: encode(&job).into(), content_type: "application/x-erlang-binary".into() };
+    let answer: RpbMapRedResp = wire.ask(code::MAP_RED_REQ, &request, code::MAP_RED_RESP).await;
+    let key = Term::pair(Term::binary(b"b"), Term::binary(b"k"));
+    let found = Term::List(vec![Term::pair(key, Term::pair(atom("struct"), Term::nil()))]);
+    assert_eq!(answer.response.unwrap(), encode(&found));
+    let done: RpbMapRedResp = wire.expect(code::MAP_RED_RESP).await;
+    assert_eq!(done.done, Some(true));
 }
 
 #[tokio::test]

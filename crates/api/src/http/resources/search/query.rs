@@ -112,7 +112,7 @@ fn refusal(error: SearchError, pairs: &[(String, String)]) -> Reply {
         SearchError::BadRequest(why) => bad_request(why, pairs),
         SearchError::Failed(error) => failure(&error),
         SearchError::NoIndex(_) => reply::text(StatusCode::NOT_FOUND, format!("{error}\n")),
-        SearchError::NotEnoughNodes | SearchError::TimedOut => {
+        SearchError::NotEnoughNodes | SearchError::Partial | SearchError::TimedOut => {
             reply::text(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n"))
         }
     }
