@@ -275,8 +275,8 @@ impl ChangeConsumer for Keeper {
         Some(state.kept.places.clone())
     }
 
-    fn wants_everything(&self, partition: u32) -> bool {
-        self.state.lock().wants.contains(&partition)
+    fn wants_everything(&self, store: &dyn FollowedStore) -> bool {
+        self.state.lock().wants.contains(&store.number())
     }
 
     fn begin_anew(&self, store: &dyn FollowedStore, why: Anew) -> Result<(), Error> {
