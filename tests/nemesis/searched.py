@@ -161,12 +161,12 @@ def complete(node, bucket, query):
 def has_buckets(member):
     node = Requests(member.http, clients.SINGLE)
     try:
-        bodies = [node.ask("GET", f"/buckets/{bucket}/props")[2] for bucket in (DOCUMENTS, STILL)]
+        answers = [node.ask("GET", f"/buckets/{bucket}/props") for bucket in (DOCUMENTS, STILL)]
     except NoAnswer:
         return False
     finally:
         node.close()
-    return all(json.loads(body)["props"].get("search_index") == INDEX for body in bodies)
+    return all(status == 200 and json.loads(body)["props"].get("search_index") == INDEX for status, _, body in answers)
 
 
 def has_everything(member, began):
