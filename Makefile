@@ -167,8 +167,8 @@ soak: ## run the crash tests for about an hour: CRASH_POINTS (1000000) and HISTO
 
 soak-cluster: ## run five real nodes with faults for NEMESIS_SECONDS (600) on each backend, with NEMESIS_SEED if given, then the tests of one node on CLUSTER (3) nodes
 	cargo build --profile dist --locked --package ombak-server
-	@for backend in bitcask leveled leveldb; do \
-		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak tests/nemesis/run.py --seconds $(NEMESIS_SECONDS) $(if $(NEMESIS_SEED),--seed $(NEMESIS_SEED)) --backend $$backend || exit 1; done
+	@for backend in bitcask leveled leveldb; do for kind in run searched; do \
+		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak tests/nemesis/$$kind.py --seconds $(NEMESIS_SECONDS) $(if $(NEMESIS_SEED),--seed $(NEMESIS_SEED)) --backend $$backend || exit 1; done; done
 	@for test in golden clients/python clients/node clients/java; do \
 		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak tests/$$test/run.py --cluster $(CLUSTER) || exit 1; done
 

@@ -36,9 +36,9 @@ class Counts:
     def __init__(self):
         self.lock, self.counts = threading.Lock(), {}
 
-    def add(self, name):
+    def add(self, name, count=1):
         with self.lock:
-            self.counts[name] = self.counts.get(name, 0) + 1
+            self.counts[name] = self.counts.get(name, 0) + count
 
     def __getitem__(self, name):
         return self.counts.get(name, 0)

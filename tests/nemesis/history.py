@@ -6,7 +6,7 @@ one monotonic clock. Clients record from several threads."""
 import threading
 from dataclasses import dataclass, field
 
-SET, REGISTER = "set", "register"
+SET, REGISTER, DOCUMENT = "set", "register", "document"
 
 
 @dataclass
@@ -25,7 +25,8 @@ class Write:
 @dataclass
 class Key:
     """The writes of one key. A register has one writer, which counts upwards. A key that is deleted
-    is never written again."""
+    is never written again. A document has one writer, too, which may write after a delete: its
+    deletes are among its writes, without a value."""
 
     bucket: str
     name: str

@@ -63,9 +63,9 @@ class Requests:
             raise NoAnswer(f"{status} {text_of(body)}")
         return Object(values_of(headers, body), headers.get(CLOCK))
 
-    def put(self, bucket, key, value, clock=None, **quorums):
+    def put(self, bucket, key, value, clock=None, content_type="text/plain", **quorums):
         """Returns the clock after the put. Raises NoAnswer unless it was acknowledged."""
-        headers = {"Content-Type": "text/plain", "Accept": "multipart/mixed, */*;q=0.5"}
+        headers = {"Content-Type": content_type, "Accept": "multipart/mixed, */*;q=0.5"}
         if clock:
             headers[CLOCK] = clock
         path = self.path(bucket, f"keys/{quote(key)}", timeout=REQUEST_TIMEOUT_MS, returnbody="true", **quorums)

@@ -64,6 +64,9 @@ class Broken(Exception):
 
 
 class Run:
+    wiped_in_a_round = WIPED_IN_A_ROUND
+    clients_in_a_round = CLIENTS
+
     def __init__(self, world, arguments):
         self.world, self.seed, self.seconds = world, arguments.seed, arguments.seconds
         self.history, self.counts = History(), clients.Counts()
@@ -73,7 +76,7 @@ class Run:
         self.chance_of_changes = random.Random(f"{self.seed} changes")
         self.deck = self.chance.sample((changes.JOIN, changes.REPLACE, changes.LEAVE), 3)
         self.threads = []
-        self.violations, self.said, self.listings_checked = [], [], 0
+        self.violations, self.said, self.answers_checked = [], [], 0
         self.began = time.monotonic()
 
     def say(self, text):
@@ -83,10 +86,7 @@ class Run:
         print(f"{line}\n", end="", flush=True)
 
     def all(self):
-        faults.prove(self.world)
-        self.say("cuts and full disks are real")
-        clients.fill_quiet_bucket(self.world.first().http, self.history)
-        self.settle("after the quiet bucket was written")
+        self.prepare()
         number, took = 0, 0.0
         # Another round is begun if it fits into the time.
         while not self.violations and (number == 0 or time.monotonic() - self.began + took < self.seconds):
@@ -97,12 +97,18 @@ class Run:
             took = time.monotonic() - began
         self.check_everything()
 
+    def prepare(self):
+        faults.prove(self.world)
+        self.say("cuts and full disks are real")
+        clients.fill_quiet_bucket(self.world.first().http, self.history)
+        self.settle("after the quiet bucket was written")
+
     def round(self, number):
         """Clients write while faults come and go, and while stores are wiped."""
         self.say(f"round {number}")
-        with self.clients(number, CLIENTS):
+        with self.clients(number, self.clients_in_a_round):
             self.break_and_change()
-            for node in self.chance.sample(sorted(self.world.members), WIPED_IN_A_ROUND):
+            for node in self.chance.sample(sorted(self.world.members), self.wiped_in_a_round):
                 self.settle("before stores are wiped", clients_write=True)
                 self.wipe(node)
         self.check_alive()
@@ -111,8 +117,8 @@ class Run:
     @contextmanager
     def clients(self, number, count):
         """Lets so many clients write, delete and list in a round, all the time."""
-        everybody = clients.Everybody(number, self.world.addresses, self.history, self.counts)
-        self.threads = [clients.Client(client, self.seed, everybody) for client in range(count)]
+        everybody = self.everybody(number)
+        self.threads = [self.client(client, everybody) for client in range(count)]
         for thread in self.threads:
             thread.start()
         try:
@@ -121,6 +127,12 @@ class Run:
             everybody.stopped.set()
             for thread in self.threads:
                 thread.join()
+
+    def everybody(self, number):
+        return clients.Everybody(number, self.world.addresses, self.history, self.counts)
+
+    def client(self, number, everybody):
+        return clients.Client(number, self.seed, everybody)
 
     def break_and_change(self):
         """Carries out faults, and meanwhile changes of the members."""
@@ -173,7 +185,7 @@ class Run:
             self.violations += checker.check_listing(
                 listing.bucket, [key.name for key in self.keys_in(clients.QUIET)], listing.found,
                 f"by {listing.how} after {listing.at - self.began:.1f} s")
-        self.listings_checked += len(self.history.listings)
+        self.answers_checked += len(self.history.listings)
         self.history.listings.clear()
         keys = keys + self.keys_in(clients.QUIET)
         numbers = sorted(self.world.members)
@@ -226,11 +238,7 @@ class Run:
         key = self.history.keys.get((violation.bucket, violation.name))
         if key is None:
             return
-        for write in key.writes + ([key.delete] if key.delete else []):
-            what = "delete" if write.value is None else f"write of {write.value}"
-            state = f"acknowledged by {write.nodes} nodes or more" if write.acknowledged else f"not acknowledged: {write.answer}"
-            ended = "" if write.ended is None else f" to {write.ended - self.began:.1f}"
-            print(f"    {what} from {write.began - self.began:.1f}{ended} s: {state}")
+        self.explain_writes(key)
         for number, member in self.world.members.items():
             node = Requests(member.http, clients.TYPE_OF[key.bucket])
             for r in (1, 2, 3):
@@ -241,6 +249,13 @@ class Run:
                     said = str(error)
                 print(f"    node {number}, r={r}: {said}")
             node.close()
+
+    def explain_writes(self, key):
+        for write in key.writes + ([key.delete] if key.delete else []):
+            what = "delete" if write.value is None else f"write of {write.value}"
+            state = f"acknowledged by {write.nodes} nodes or more" if write.acknowledged else f"not acknowledged: {write.answer}"
+            ended = "" if write.ended is None else f" to {write.ended - self.began:.1f}"
+            print(f"    {what} from {write.began - self.began:.1f}{ended} s: {state}")
 
 
 def verdict(run, expected, changes_members=True):
@@ -258,7 +273,7 @@ def verdict(run, expected, changes_members=True):
         print(f"FAILED: {len(run.violations)} violations in all")
     if run.violations:
         print("the faults were:", *run.said, sep="\n  ")
-    return len(run.history.keys) + run.listings_checked, len(missing) + len(run.violations)
+    return len(run.history.keys) + run.answers_checked, len(missing) + len(run.violations)
 
 
 def warnings_of(logs):
@@ -299,19 +314,18 @@ def supervised(run, expected, changes_members=True):
     return passed, failed
 
 
-def cluster_run(directory, arguments):
-    """Runs a cluster with clients and faults. Returns (passed, failed, skipped)."""
+def cluster_run(directory, arguments, kind=Run, settings=SETTINGS, must_happen=MUST_HAPPEN):
+    """Carries out a run of a kind. Returns (passed, failed, skipped)."""
     place = Namespaces if INSIDE in os.environ else Loopback
-    world = place(directory, arguments.backend, SETTINGS)
+    world = place(directory, arguments.backend, settings)
     print(f"seed {arguments.seed}, {arguments.backend}, {NODES} nodes {'in network namespaces' if place is Namespaces else 'on loopback'}")
-    passed, failed = supervised(Run(world, arguments), [*MUST_HAPPEN, *faults.kinds_of(world)])
+    passed, failed = supervised(kind(world, arguments), [*must_happen, *faults.kinds_of(world)])
     return passed, failed, 0 if world.can_fill_disks else 1
 
 
-def test_the_checker():
+def test_the_checker(tests):
     """Returns (passed, failed) of the checker's own tests."""
-    done = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(
-        unittest.defaultTestLoader.loadTestsFromModule(test_checker))
+    done = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(unittest.defaultTestLoader.loadTestsFromModule(tests))
     wrong = len(done.failures) + len(done.errors)
     return done.testsRun - wrong, wrong
 
@@ -329,14 +343,16 @@ def parsed():
     return arguments
 
 
-def main():
+def main(script=Path(__file__), cluster_run=cluster_run, tests=test_checker):
+    """Runs the tests of the checker here, and the cluster in namespaces if the machine has them,
+    where `script` is started again."""
     arguments = parsed()
     program()
     if INSIDE in os.environ:
         counts = cluster_run(Path(os.environ[INSIDE]), arguments)
         print("{} passed, {} failed, {} skipped".format(*counts))
         return 1 if counts[1] else 0
-    passed, failed = test_the_checker()
+    passed, failed = test_the_checker(tests)
     reason = "it was asked for" if arguments.loopback else why_no_namespaces()
     directory = Path(tempfile.mkdtemp(prefix="ombak-nemesis-"))
     try:
@@ -345,7 +361,7 @@ def main():
             counts = cluster_run(directory, arguments)
         else:
             words = ["--seconds", arguments.seconds, "--seed", arguments.seed, "--backend", arguments.backend]
-            done = subprocess.Popen([*ENTER, sys.executable, str(Path(__file__).resolve()), *map(str, words)],
+            done = subprocess.Popen([*ENTER, sys.executable, str(script.resolve()), *map(str, words)],
                                     env={**os.environ, INSIDE: str(directory)}, stdout=subprocess.PIPE, text=True)
             counts, last = [0, 1, 0], ""
             for last in done.stdout:

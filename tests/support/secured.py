@@ -16,6 +16,7 @@ USERS = {PASSWORD_USER: "password", CERTIFICATE_USER: "certificate", TRUSTED_USE
 PERMISSIONS = [
     *(f"riak_kv.{word}" for word in ("get", "put", "delete", "index", "list_keys", "list_buckets", "mapreduce", "get_preflist")),
     *(f"riak_core.{word}" for word in ("get_bucket", "set_bucket", "get_bucket_type", "set_bucket_type")),
+    "search.query", "search.admin",
 ]
 
 

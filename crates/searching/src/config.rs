@@ -10,7 +10,7 @@ pub struct SearchConfig {
     pub dir: PathBuf,
     /// The memory in which documents wait to be written, for all indexes of the node together.
     pub writer_memory_bytes: usize,
-    /// A query finds everything that was acknowledged so long before it.
+    /// A query finds everything that the replicas which it asks had stored so long before it.
     pub freshness: Duration,
 }
 

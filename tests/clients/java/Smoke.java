@@ -32,7 +32,14 @@ import com.basho.riak.client.api.commands.mapreduce.BucketMapReduce;
 import com.basho.riak.client.api.commands.mapreduce.IndexMapReduce;
 import com.basho.riak.client.api.commands.mapreduce.MapReduce;
 import com.basho.riak.client.api.commands.mapreduce.filters.EndsWithFilter;
+import com.basho.riak.client.api.commands.search.DeleteIndex;
+import com.basho.riak.client.api.commands.search.FetchIndex;
+import com.basho.riak.client.api.commands.search.FetchSchema;
+import com.basho.riak.client.api.commands.search.Search;
+import com.basho.riak.client.api.commands.search.StoreIndex;
+import com.basho.riak.client.api.commands.search.StoreSchema;
 import com.basho.riak.client.core.operations.PingOperation;
+import com.basho.riak.client.core.operations.SearchOperation;
 import com.basho.riak.client.core.query.BucketProperties;
 import com.basho.riak.client.core.query.Location;
 import com.basho.riak.client.core.query.Namespace;
@@ -42,6 +49,8 @@ import com.basho.riak.client.core.query.functions.Function;
 import com.basho.riak.client.core.query.indexes.LongIntIndex;
 import com.basho.riak.client.core.query.indexes.StringBinIndex;
 import com.basho.riak.client.core.query.links.RiakLink;
+import com.basho.riak.client.core.query.search.YokozunaIndex;
+import com.basho.riak.client.core.query.search.YokozunaSchema;
 import com.basho.riak.client.core.util.BinaryValue;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -124,6 +133,7 @@ public final class Smoke {
         all.put("a map has fields of all types, also of maps", this::map);
         all.put("a HyperLogLog counts a member once", this::hyperLogLog);
         all.put("a job gives the results of its phases, with functions of both languages", this::mapReduce);
+        all.put("an index is made, asked and deleted, and so is a schema", this::search);
         all.put("a value of a megabyte survives", this::largeValue);
         return all;
     }
@@ -361,6 +371,50 @@ public final class Smoke {
 
     private String all(MapReduce job) throws Exception {
         return execute(job).getResultsFromAllPhases().toString();
+    }
+
+    private void search() throws Exception {
+        String name = "java-people";
+        String content = execute(new FetchSchema.Builder("_yz_default").build()).getSchema().getContent();
+        execute(new StoreSchema.Builder(new YokozunaSchema(name, content)).build());
+        same(content, execute(new FetchSchema.Builder(name).build()).getSchema().getContent());
+        execute(new StoreIndex.Builder(new YokozunaIndex(name, name)).build());
+        YokozunaIndex index = execute(new FetchIndex.Builder(name).build()).getIndexes().get(0);
+        same(List.of(name, name, 3), List.of(index.getName(), index.getSchema(), index.getNVal()));
+
+        Namespace bucket = new Namespace(name);
+        execute(new StoreBucketProperties.Builder(bucket).withSearchIndex(name).build());
+        same(name, propertiesOf(bucket).getSearchIndex());
+        for (int n = 0; n < 3; n++) {
+            String person = "{\"name_s\":\"n" + n + "\",\"age_i\":" + 30 * n + ",\"groups_ss\":[\"all\",\"g" + n + "\"]}";
+            store(new Location(bucket, "k" + n), text(person).setContentType("application/json"));
+        }
+        SearchOperation.Response found = searchUntil(2, new Search.Builder(name, "age_i:[30 TO *]").sort("age_i desc").withRows(1).build());
+        same(1, found.getAllResults().size());
+        same(List.of("k2"), found.getAllResults().get(0).get("_yz_rk"));
+        same(List.of("all", "g2"), found.getAllResults().get(0).get("groups_ss"));
+        searchUntil(1, new Search.Builder(name, "*:*").filter("name_s:n1").build());
+        refused("No index <<\"nonesuch\">> found", () -> execute(new Search.Builder("nonesuch", "*:*").build()));
+
+        execute(new DeleteValue.Builder(new Location(bucket, "k2")).build());
+        searchUntil(0, new Search.Builder(name, "name_s:n2").build());
+        refused("", () -> execute(new DeleteIndex.Builder(name).build()));
+        execute(new StoreBucketProperties.Builder(bucket).withSearchIndex("_dont_index_").build());
+        execute(new DeleteIndex.Builder(name).build());
+        refused("notfound", () -> execute(new FetchIndex.Builder(name).build()));
+    }
+
+    /** Asks until a query finds so many documents: a put shows in searches after about half a second. */
+    private SearchOperation.Response searchUntil(int count, Search query) throws Exception {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(REQUEST_SECONDS_MAX);
+        for (;;) {
+            SearchOperation.Response found = execute(query);
+            if (found.numResults() == count) {
+                return found;
+            }
+            same(true, System.nanoTime() < deadline);
+            Thread.sleep(50);
+        }
     }
 
     private void largeValue() throws Exception {

@@ -44,7 +44,7 @@ def main():
     installed = packages.installed("java", [POM], install)
     with contextlib.ExitStack() as stack:
         classes = compiled(f"{installed / 'jars'}/*", stack.enter_context(tempfile.TemporaryDirectory()))
-        node = stack.enter_context(under_test({"javascript.anonymous_functions": "on"}, size, is_secured))
+        node = stack.enter_context(under_test({"javascript.anonymous_functions": "on", "search": "on"}, size, is_secured))
         node.create_type("siblings", {})
         for kind in DATA_TYPES:
             node.create_type(kind, {"datatype": kind})

@@ -32,7 +32,7 @@ def main():
     is_secured, _ = take_secured(words, size)
     installed = packages.installed("node", PINS, install)
     environment = {**os.environ, "NODE_PATH": str(installed / "node_modules")}
-    with under_test({"javascript.anonymous_functions": "on"}, size, is_secured) as node:
+    with under_test({"javascript.anonymous_functions": "on", "search": "on"}, size, is_secured) as node:
         node.create_type("siblings", {})
         for kind in DATA_TYPES:
             node.create_type(kind, {"datatype": kind})

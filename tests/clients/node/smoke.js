@@ -23,7 +23,8 @@ const SIBLINGS_TYPE = 'siblings';
 function promised(client) {
   const names = ['ping', 'fetchServerInfo', 'storeValue', 'fetchValue', 'deleteValue', 'fetchBucketProps', 'storeBucketProps',
     'resetBucketProps', 'fetchBucketTypeProps', 'fetchPreflist', 'listKeys', 'listBuckets', 'fetchCounter', 'updateCounter',
-    'fetchSet', 'updateSet', 'fetchMap', 'updateMap'];
+    'fetchSet', 'updateSet', 'fetchMap', 'updateMap', 'storeIndex', 'fetchIndex', 'deleteIndex', 'storeSchema', 'fetchSchema',
+    'search'];
   return Object.fromEntries(names.map((name) => [name, promisify(client[name].bind(client))]));
 }
 
@@ -59,6 +60,15 @@ function runStreamed(client, job) {
       if (reply.done) resolve(found);
     }, true));
   });
+}
+
+/** Asks until a query finds so many documents: a put shows in searches after about half a second. */
+async function searchUntil(riak, numFound, query) {
+  for (;;) {
+    const found = await riak.search(query);
+    if (found.numFound === numFound) return found;
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
 }
 
 const dataScenarios = {
@@ -285,6 +295,38 @@ const dataScenarios = {
     const failing = { map: { language: 'javascript', source: "function() { throw new Error('on purpose'); }" } };
     await assert.rejects(run(client, { inputs: bucket, query: [failing] }), /on purpose/);
     await assert.rejects(run(client, { inputs: bucket, query: [{ map: builtIn('nonesuch') }] }), /nonesuch does not exist/);
+  },
+
+  async 'an index is made, asked and deleted, and so is a schema'({ riak }) {
+    const name = 'node-people';
+    const { content } = await riak.fetchSchema({ schemaName: '_yz_default' });
+    await riak.storeSchema({ schemaName: name, schema: content });
+    assert.strictEqual((await riak.fetchSchema({ schemaName: name })).content, content);
+    await assert.rejects(riak.storeSchema({ schemaName: 'node-bad', schema: '<schema' }));
+    await riak.storeIndex({ indexName: name, schemaName: name });
+    assert.deepStrictEqual(await riak.fetchIndex({ indexName: name }), [{ indexName: name, schemaName: name, nVal: 3 }]);
+    assert.ok((await riak.fetchIndex({})).some((index) => index.indexName === name));
+
+    const bucket = { bucket: name };
+    await riak.storeBucketProps({ ...bucket, searchIndex: name });
+    assert.strictEqual((await riak.fetchBucketProps(bucket)).searchIndex, name);
+    for (const [key, age] of [['ann', 30], ['bob', 40], ['cleo', 50]]) {
+      await riak.storeValue({ ...bucket, key, value: { name_s: key, age_i: age, groups_ss: ['all', key], about_en: `${key} walks` } });
+    }
+    const found = await searchUntil(riak, 2, { indexName: name, q: 'age_i:[30 TO 45]', sortField: 'age_i desc', maxRows: 1 });
+    assert.deepStrictEqual(found.docs.map((doc) => [doc._yz_rk, doc.age_i, doc.groups_ss]), [['bob', 40, ['all', 'bob']]]);
+    await searchUntil(riak, 3, { indexName: name, q: 'about_en:walking' });
+    const some = { indexName: name, q: '*:*', filterQuery: 'groups_ss:cleo', returnFields: ['name_s'] };
+    assert.deepStrictEqual((await riak.search(some)).docs, [{ name_s: 'cleo' }]);
+    await assert.rejects(riak.search({ indexName: name, q: 'age_i:(' }));
+    await assert.rejects(riak.search({ indexName: 'nonesuch', q: '*:*' }), /No index <<"nonesuch">> found/);
+
+    await riak.deleteValue({ ...bucket, key: 'ann' });
+    await searchUntil(riak, 0, { indexName: name, q: 'name_s:ann' });
+    await assert.rejects(riak.deleteIndex({ indexName: name }));
+    await riak.storeBucketProps({ ...bucket, searchIndex: '_dont_index_' });
+    await riak.deleteIndex({ indexName: name });
+    await assert.rejects(riak.fetchIndex({ indexName: name }), /notfound/);
   },
 
   async 'values with every byte and of a megabyte survive'({ riak }) {
