@@ -2,6 +2,7 @@
 
 use ombak_runtime::Waited;
 use ombak_types::Error;
+use std::time::Instant;
 
 /// Answers the questions of a feature from what this node keeps beside its stores, such as an
 /// index. The engine chooses which node answers for which home partitions
@@ -25,9 +26,19 @@ pub struct FeatureQuestion<'a> {
     /// What is asked.
     pub content: &'a [u8],
     /// The home partitions to answer for.
-    pub homes: &'a [u32],
+    pub homes: &'a [AskedHome],
     /// Whether somebody still waits for the answer. Whoever takes long asks it at times.
     pub waited: &'a Waited<'a>,
+}
+
+/// A home partition that a node is asked to answer for. The node is full for what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskedHome {
+    /// Its number.
+    pub home: u32,
+    /// A moment since which the node is full. Before it, copies may have come that others had long
+    /// before: what was made of the store before that moment may lack them.
+    pub full_since: Instant,
 }
 
 /// The answer of a node.

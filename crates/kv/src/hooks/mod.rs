@@ -12,7 +12,7 @@ mod feature_answers;
 mod followed_store;
 
 pub use change_consumer::{Anew, ChangeConsumer, ConsumerSource, FeedProgress};
-pub use feature_answers::{FeatureAnswer, FeatureAnswers, FeatureQuestion};
+pub use feature_answers::{AskedHome, FeatureAnswer, FeatureAnswers, FeatureQuestion};
 pub use followed_store::{FollowedStore, PresentVersion};
 
 use crate::buckets::Namespaces;

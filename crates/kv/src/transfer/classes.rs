@@ -95,6 +95,8 @@ struct Place {
     is_filling: AtomicBool,
     /// The joining classes, as [`Span::to_bits`].
     joining: AtomicU64,
+    /// Rises with each change.
+    changes: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -139,7 +141,8 @@ impl Classes {
     /// Sets which classes of a partition are joining.
     pub(crate) fn set_joining(&self, partition: u32, joining: Span) {
         if let Some(place) = self.places.get(partition as usize) {
-            place.joining.store(joining.to_bits(), Ordering::SeqCst);
+            let before = place.joining.swap(joining.to_bits(), Ordering::SeqCst);
+            place.changes.fetch_add(u64::from(before != joining.to_bits()), Ordering::SeqCst);
         }
     }
 
@@ -186,7 +189,7 @@ impl Classes {
         place.is_filling.store(filling.is_some(), Ordering::SeqCst);
         state.filling = filling;
         state.losses += 1;
-        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.note_change(place);
     }
 
     /// The number of losses that a partition has had: a comparison that begins now covers these.
@@ -204,7 +207,7 @@ impl Classes {
         }
         if let Some(filling) = &mut state.filling {
             filling.full.insert(class.n);
-            self.changes.fetch_add(1, Ordering::SeqCst);
+            self.note_change(place);
         }
         true
     }
@@ -216,6 +219,17 @@ impl Classes {
             return None;
         }
         place.state.lock().filling.clone()
+    }
+
+    fn note_change(&self, place: &Place) {
+        place.changes.fetch_add(1, Ordering::SeqCst);
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The number of changes of a partition since the start. As long as it is the same, the same
+    /// classes are full.
+    pub(crate) fn changes_of(&self, partition: u32) -> u64 {
+        self.places.get(partition as usize).map_or(0, |place| place.changes.load(Ordering::SeqCst))
     }
 
     /// The number of changes since the start.

@@ -3,7 +3,7 @@
 use super::messages::{FEATURE, NodeAnswer, SearchQuestion};
 use crate::following::{Builds, IndexFollower};
 use crate::querying::Prepared;
-use ombak_kv::hooks::{FeatureAnswer, FeatureAnswers, FeatureQuestion};
+use ombak_kv::hooks::{AskedHome, FeatureAnswer, FeatureAnswers, FeatureQuestion};
 use ombak_runtime::Runtime;
 use ombak_search::dates::Date;
 use ombak_search::merge::PartAnswer;
@@ -30,7 +30,7 @@ impl LocalAnswers {
     }
 
     /// Those of the home partitions that are fresh enough for a question.
-    fn fresh(&self, build: &IndexFollower, question: &SearchQuestion, homes: &[u32]) -> Vec<u32> {
+    fn fresh(&self, build: &IndexFollower, question: &SearchQuestion, homes: &[AskedHome]) -> Vec<u32> {
         let now_ms = i64::try_from(self.runtime.wall_clock().0 / 1_000).unwrap_or(i64::MAX);
         let age_ms = u64::try_from(now_ms.saturating_sub(question.begun_ms)).unwrap_or(0);
         let age = Duration::from_millis(age_ms).min(AGE_MAX);
@@ -103,7 +103,8 @@ impl FeatureAnswers for LocalAnswers {
         let build = build.filter(|build| build.record.incarnation == question.incarnation);
         let build = build.ok_or_else(|| busy("this node does not have the search index yet"))?;
         let fresh = self.fresh(&build, &question, asked.homes);
-        let homes = if question.takes_stale { asked.homes.to_vec() } else { fresh.clone() };
+        let all = || asked.homes.iter().map(|asked| asked.home).collect();
+        let homes: Vec<u32> = if question.takes_stale { all() } else { fresh.clone() };
         if homes.is_empty() {
             return Err(busy("the search index of this node does not have everything yet"));
         }

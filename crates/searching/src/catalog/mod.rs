@@ -16,6 +16,6 @@ mod schema_record;
 pub(crate) use index_record::IndexRecord;
 pub use names::NameProblem;
 pub(crate) use names::{check_index_name, check_schema_name};
-pub use namespace::{NAMESPACE, namespace_without_search};
 pub(crate) use namespace::{Catalog, index_key, schema_key};
+pub use namespace::{NAMESPACE, namespace_without_search};
 pub(crate) use schema_record::{BadRecord, SchemaRecord};

@@ -5,7 +5,7 @@ use super::documents::documents_of;
 use super::places::{PartitionPlace, Places};
 use super::waiting::Waiting;
 use crate::catalog::IndexRecord;
-use ombak_kv::hooks::{Anew, ChangeConsumer, FeedProgress, FollowedStore};
+use ombak_kv::hooks::{Anew, AskedHome, ChangeConsumer, FeedProgress, FollowedStore};
 use ombak_search::schema::Schema;
 use ombak_search_index::{Index, IndexChange, IndexError};
 use ombak_storage::{Change, Detail, FeedCursor};
@@ -186,11 +186,15 @@ impl IndexFollower {
         partitions.iter().any(|partition| standing.being_told.contains(partition))
     }
 
-    /// Those of the partitions of which everything is in the index that was stored before a moment.
-    pub(crate) fn fresh_partitions(&self, partitions: &[u32], before: Instant) -> Vec<u32> {
+    /// Those of the home partitions of which everything is in the index that was stored before a
+    /// moment, and everything that came before the node was full.
+    pub(crate) fn fresh_partitions(&self, homes: &[AskedHome], before: Instant) -> Vec<u32> {
         let standing = self.standing.lock();
-        let is_fresh = |partition: &&u32| standing.fresh.get(partition).is_some_and(|since| *since >= before);
-        partitions.iter().filter(is_fresh).copied().collect()
+        let is_fresh = |asked: &&AskedHome| {
+            let since = standing.fresh.get(&asked.home);
+            since.is_some_and(|since| *since >= before && *since >= asked.full_since)
+        };
+        homes.iter().filter(is_fresh).map(|asked| asked.home).collect()
     }
 
     /// How it stands.

@@ -4,7 +4,7 @@ use super::association::Association;
 use super::index_follower::IndexFollower;
 use crate::catalog::IndexRecord;
 use ombak_kv::buckets::IndexUsers;
-use ombak_kv::hooks::{Anew, ChangeConsumer, FeedProgress, FollowedStore, PresentVersion};
+use ombak_kv::hooks::{Anew, AskedHome, ChangeConsumer, FeedProgress, FollowedStore, PresentVersion};
 use ombak_search::schema::default_schema;
 use ombak_search_index::{Index, WriterPool};
 use ombak_storage::{Change, FeedCursor, KeyState};
@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const PARTITION: u32 = 3;
 
@@ -189,4 +189,20 @@ fn nothing_is_written_after_the_files_were_given_up() {
     let kept = world.follower.keep(&FeedProgress { places: &places, up_to_date: &BTreeMap::new() });
     assert!(matches!(kept, Err(Error::Stopping)), "{kept:?}");
     assert_eq!(world.follower.index.figures().documents, 0);
+}
+
+#[test]
+fn a_partition_is_not_answered_for_before_what_filled_it_was_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::new(dir.path());
+    world.begins(Anew::First);
+    world.is_told_everything_of(&[]);
+    let begun = Instant::now();
+    world.keeps();
+    let fresh = |full_since| {
+        let homes = [AskedHome { home: PARTITION, full_since }, AskedHome { home: PARTITION + 1, full_since }];
+        world.follower.fresh_partitions(&homes, begun)
+    };
+    assert_eq!(fresh(begun), [PARTITION], "of the other partition nothing is known");
+    assert!(fresh(Instant::now() + Duration::from_secs(1)).is_empty());
 }

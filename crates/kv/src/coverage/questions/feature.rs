@@ -16,7 +16,7 @@ use crate::coverage::local_part::{Here, LocalPart, OpenedPart, Step};
 use crate::coverage::planner::Planner;
 use crate::coverage::question_kind::{PieceKind, Question, QuestionKind};
 use crate::engine::WorkClass;
-use crate::hooks::{FeatureAnswer, FeatureAnswers, FeatureQuestion};
+use crate::hooks::{AskedHome, FeatureAnswer, FeatureAnswers, FeatureQuestion};
 use crate::replica::{
     BadContent, ContentReader, ContentWriter, CoverageItem, CoveragePiece, CoverageQuestion, PieceContent,
     QuestionContent,
@@ -121,7 +121,7 @@ impl Question for OfFeature {
         let unknown = || StoreFailure::new(StoreFailureKind::Closed, "the feature is not switched on at this node");
         let feature = feature.ok_or_else(unknown)?;
         let homes = here.homes.iter().map(|home| home.home).collect();
-        Ok(Box::new(FeaturePart { feature, content: self.content.clone(), homes }))
+        Ok(Box::new(FeaturePart { feature, content: self.content.clone(), homes, here }))
     }
 }
 
@@ -131,6 +131,21 @@ struct FeaturePart {
     content: Bytes,
     /// The home partitions that are not answered for yet.
     homes: Vec<u32>,
+    here: Here,
+}
+
+impl FeaturePart {
+    fn asked(&self) -> Vec<AskedHome> {
+        let engine = &self.here.engine;
+        let asked = |home: &u32| {
+            let changes = engine.transfers.classes.changes_of(*home);
+            AskedHome {
+                home: *home,
+                full_since: engine.coverage.full_since(*home, changes, engine.config.runtime.now()),
+            }
+        };
+        self.homes.iter().map(asked).collect()
+    }
 }
 
 impl LocalPart for FeaturePart {
@@ -139,7 +154,8 @@ impl LocalPart for FeaturePart {
     }
 
     fn step(&mut self, waited: &Waited<'_>) -> Result<Step, Error> {
-        let question = FeatureQuestion { content: &self.content, homes: &self.homes, waited };
+        let asked = self.asked();
+        let question = FeatureQuestion { content: &self.content, homes: &asked, waited };
         let FeatureAnswer { homes, bytes } = self.feature.answer(&question)?;
         let before = self.homes.len();
         self.homes.retain(|home| !homes.contains(home));
