@@ -69,6 +69,7 @@ pub fn pauses_of_this_thread() -> u64 {
 mod tests {
     use super::*;
     use crate::give_way;
+    use std::thread;
 
     /// How often a new thread pauses while it does this.
     fn pauses_in(prepare: fn(), work: impl FnOnce() + Send + 'static) -> u64 {
