@@ -124,9 +124,14 @@ def siblings_come_and_go(world):
     until_found(world, "twins", "_yz_vtag:*", 0)
 
 
+def copies(members, name):
+    """How many documents the members have of an index together."""
+    return sum(index_status(member, name)["documents"] for member in members)
+
+
 def yz_handoff():
     """A quiet bucket has the same number of documents while a node leaves, while another one is
-    dead, and afterwards."""
+    dead, and afterwards. A node keeps no documents of what it has given to others."""
     with World(5, SETTINGS) as world:
         world.join_all()
         indexed_bucket(world, "quiet")
@@ -139,6 +144,7 @@ def yz_handoff():
             wait_until_changed(world, 1, [1, 3, 4, 5])
             wait_until_ended(world, 2)
         world.outside = {2}
+        wait_for("one document for each copy", lambda: copies(stayers, "quiet") == 3 * DOCUMENTS, SECONDS_MAX)
         world.kill(5)
         world.wait_all_up()
         with Watch([world[number] for number in (1, 3, 4)], finds("quiet", DOCUMENTS)) as watch:

@@ -7,9 +7,9 @@ use crate::catalog::{
 use crate::search::Search;
 use ombak_kv::buckets::{IndexUsers, PropsError, RecordEdit};
 use ombak_runtime::RuntimeExt;
-use ombak_search::schema::{DEFAULT_SCHEMA_NAME, DEFAULT_SCHEMA_XML, Schema, SchemaError};
+use ombak_search::schema::{DEFAULT_SCHEMA_NAME, DEFAULT_SCHEMA_XML, Schema, SchemaError, default_schema};
 use ombak_search_index::analysis_notes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The most replicas of an index.
@@ -182,12 +182,14 @@ impl Search {
     }
 
     /// Keeps a schema under a name. Indexes that exist keep theirs until they are rebuilt. Returns
-    /// what has another effect than in Solr, as far as that fits in [`NOTES_MAX`] notes. Blocks.
+    /// what has another effect than in Solr, as far as that fits in [`NOTES_MAX`] notes, and without
+    /// what is the same in the default schema. Blocks.
     pub fn put_schema(&self, name: &str, xml: &[u8]) -> Result<Vec<String>, AdminError> {
         check_schema_name(name)?;
         let schema = Schema::read(xml)?;
-        let notes = schema.notes.iter().map(ToString::to_string).chain(analysis_notes(&schema));
-        let notes = notes.take(NOTES_MAX).collect();
+        let of_default: BTreeSet<String> = analysis_notes(&default_schema()?).into_iter().collect();
+        let of_analysis = analysis_notes(&schema).into_iter().filter(|note| !of_default.contains(note));
+        let notes = schema.notes.iter().map(ToString::to_string).chain(of_analysis).take(NOTES_MAX).collect();
         let value: Arc<str> = SchemaRecord { xml: xml.to_vec() }.to_value()?.into();
         self.change(&schema_key(name), |_| Ok(RecordEdit::Set(value.clone())))?;
         Ok(notes)

@@ -86,7 +86,8 @@ impl Query<'_> {
         question.takes_stale = true;
         let (stale, missing) = self.ask(&question, Some(missing), deadline, room).await?;
         if !missing.is_empty() {
-            return Err(SearchError::NotEnoughNodes);
+            let is_late = deadline.is_some_and(|deadline| self.runtime.now() >= deadline);
+            return Err(if is_late { SearchError::TimedOut } else { SearchError::NotEnoughNodes });
         }
         parts.extend(stale);
         Ok(parts)

@@ -192,22 +192,3 @@ fn files_stay_until_the_records_of_the_node_are_known() {
 fn memory() -> Arc<MemoryFactory> {
     Arc::new(MemoryFactory::new(MemoryConfig::default()))
 }
-
-#[test]
-fn what_is_in_a_partition_that_is_dropped_goes() {
-    let dir = tempfile::tempdir().unwrap();
-    let node = Node::open(dir.path());
-    node.search.create_index("famous", None, None).unwrap();
-    node.associate(&bucket(), "famous");
-    for n in 0..20 {
-        node.put(&format!("k{n:02}"), r#"{"n_i":1}"#);
-    }
-    node.wait_for_documents("famous", 20);
-    for partition in 0..8 {
-        assert!(node.kv.drop_partition(partition, u64::MAX).unwrap());
-    }
-    node.wait_for_documents("famous", 0);
-    node.put("after", r#"{"n_i":1}"#);
-    node.wait_for("famous", "n_i:1", &["after"]);
-    node.close();
-}

@@ -68,6 +68,7 @@ fn a_search_that_cannot_be_carried_out_has_no_page() {
     }
     assert!(matches!(refused(search("famous", "*:*", None), Some("no place")), SearchError::BadRequest(_)));
     let late = KeySearch { deadline: Instant::now(), ..search("famous", "*:*", None) };
-    assert!(matches!(refused(late, None), SearchError::TimedOut));
+    let error = refused(late, None);
+    assert!(matches!(error, SearchError::TimedOut), "{error:?}");
     node.close();
 }

@@ -80,11 +80,15 @@ async fn schemas_are_uploaded_and_shown() {
     assert_eq!(ask("GET", "schemas", Value::Null).await.json(), all);
     // What analyzers do otherwise than in Solr is said, too.
     let filter = r#"<filter class="solr.LowerCaseFilterFactory"/>"#;
-    let with_names = r#"<filter class="solr.SynonymFilterFactory" synonyms="names.txt"/>"#;
+    let with_names = r#"<filter class="solr.KeywordMarkerFilterFactory" protected="names.txt"/>"#;
     let other = DEFAULT_SCHEMA_XML.replacen(filter, &format!("{with_names}{filter}"), 1);
-    let kept = ask("POST", "schemas/other/upload", json!({ "source": other })).await;
-    let notes = kept.json()["notes"].to_string();
-    assert!(notes.contains("names.txt") || notes.contains("SynonymFilterFactory"), "{notes}");
+    let noted = ask("POST", "schemas/other/upload", json!({ "source": other })).await.json();
+    let [.., note] = &noted["notes"].as_array().unwrap()[..] else { panic!("{noted}") };
+    assert!(
+        note.as_str().unwrap().contains("KeywordMarkerFilter: this has no effect"),
+        "{noted}"
+    );
+    assert_eq!(noted["notes"].as_array().unwrap().len(), kept.json()["notes"].as_array().unwrap().len() + 1);
     let shown = ask("GET", "schemas/own", Value::Null).await.json();
     assert_eq!(shown, json!({ "name": "own", "bytes": own.len(), "source": own }));
     assert_eq!(ask("GET", "schemas/_yz_default", Value::Null).await.json()["source"], DEFAULT_SCHEMA_XML);
