@@ -84,10 +84,7 @@ async fn schemas_are_uploaded_and_shown() {
     let other = DEFAULT_SCHEMA_XML.replacen(filter, &format!("{with_names}{filter}"), 1);
     let noted = ask("POST", "schemas/other/upload", json!({ "source": other })).await.json();
     let [.., note] = &noted["notes"].as_array().unwrap()[..] else { panic!("{noted}") };
-    assert!(
-        note.as_str().unwrap().contains("KeywordMarkerFilter: this has no effect"),
-        "{noted}"
-    );
+    assert!(note.as_str().unwrap().contains("KeywordMarkerFilter: this has no effect"), "{noted}");
     assert_eq!(noted["notes"].as_array().unwrap().len(), kept.json()["notes"].as_array().unwrap().len() + 1);
     let shown = ask("GET", "schemas/own", Value::Null).await.json();
     assert_eq!(shown, json!({ "name": "own", "bytes": own.len(), "source": own }));
