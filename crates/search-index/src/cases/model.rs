@@ -310,11 +310,16 @@ fn write(index: &TestIndex, documents: &[Model]) -> Vec<Model> {
     there.into_values().collect()
 }
 
+/// A query. If it only prohibits, it finds all other documents.
 fn read(text: &str) -> Query {
-    Reader { default_field: None, operator: ombak_search::query::Operator::Or }
-        .read(text)
-        .unwrap()
-        .against_all_documents()
+    let reader = Reader { default_field: None, operator: ombak_search::query::Operator::Or };
+    match reader.read(text).unwrap() {
+        Query::Group(mut clauses) if clauses.iter().all(|clause| clause.occur == Occur::Prohibited) => {
+            clauses.push(Clause { occur: Occur::Required, query: Query::All, before: None });
+            Query::Group(clauses)
+        }
+        other => other,
+    }
 }
 
 fn id(document: &Model) -> String {

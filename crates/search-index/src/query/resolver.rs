@@ -36,8 +36,8 @@ fn shown(text: &str) -> String {
 }
 
 impl Resolver<'_> {
-    /// The plan of a whole query. If all its clauses but prohibited ones have only words that are
-    /// left out, it finds all other documents.
+    /// The plan of a whole query. If it only prohibits, it finds all other documents, as in Solr. A
+    /// group inside it that only prohibits finds nothing. Clauses that are left out do not count.
     pub(crate) fn whole(&self, query: &Query) -> Result<Plan, IndexError> {
         match query {
             Query::Boosted { query, factor } => Ok(Plan::Boosted(Box::new(self.whole(query)?), *factor)),
@@ -81,12 +81,13 @@ impl Resolver<'_> {
     fn group(&self, clauses: &[Clause]) -> Result<Option<Plan>, IndexError> {
         let mut plans = Vec::with_capacity(clauses.len());
         for clause in clauses {
-            let occur = match clause.occur {
-                query::Occur::Optional => Occur::Should,
-                query::Occur::Required => Occur::Must,
-                query::Occur::Prohibited => Occur::MustNot,
-            };
-            plans.extend(self.part(&clause.query)?.map(|plan| (occur, plan)));
+            // Lucene has left out what is left out before AND and OR change the clause before them.
+            if let (Some(before), Some((last, _))) = (clause.before, plans.last_mut())
+                && *last != Occur::MustNot
+            {
+                *last = occur_of(before);
+            }
+            plans.extend(self.part(&clause.query)?.map(|plan| (occur_of(clause.occur), plan)));
         }
         Ok((!plans.is_empty()).then_some(Plan::Group(plans)))
     }
@@ -179,8 +180,14 @@ impl Resolver<'_> {
         if !field.properties.is_indexed {
             return Ok(Plan::Nothing);
         }
+        let has_no_bound = (from, to) == (&Bound::Unbounded, &Bound::Unbounded);
         match field.field_type.kind {
             Kind::Binary | Kind::Random => Ok(Plan::Nothing),
+            Kind::Int | Kind::Long | Kind::Date | Kind::Bool | Kind::String | Kind::Location | Kind::Text { .. }
+                if has_no_bound =>
+            {
+                self.exists(name)
+            }
             Kind::Int | Kind::Long | Kind::Float | Kind::Double | Kind::Date => self.numbers(name, field, from, to),
             Kind::Bool => {
                 let term = |text: &String| crate::document::bool_term(text.starts_with(['1', 't', 'T'])).to_owned();
@@ -215,6 +222,14 @@ impl Resolver<'_> {
             (Some(low), Some(high)) if low <= high => Plan::Numbers { column: column_name(name), low, high },
             _ => Plan::Nothing,
         })
+    }
+}
+
+fn occur_of(occur: query::Occur) -> Occur {
+    match occur {
+        query::Occur::Optional => Occur::Should,
+        query::Occur::Required => Occur::Must,
+        query::Occur::Prohibited => Occur::MustNot,
     }
 }
 

@@ -76,13 +76,14 @@ impl Group {
     /// Adds a clause. Lucene has no precedence of operators: AND makes the clauses on both sides
     /// required. With the default operator AND, clauses are required unless OR is on one side.
     fn add(&mut self, conjunction: Conjunction, modifier: Modifier, query: Query) {
-        let before = self.clauses.last_mut().filter(|clause| clause.occur != Occur::Prohibited);
-        if let Some(before) = before {
-            match (conjunction, self.operator) {
-                (Conjunction::And, _) => before.occur = Occur::Required,
-                (Conjunction::Or, Operator::And) => before.occur = Occur::Optional,
-                _ => {}
-            }
+        let before = match (conjunction, self.operator) {
+            (Conjunction::And, _) => Some(Occur::Required),
+            (Conjunction::Or, Operator::And) => Some(Occur::Optional),
+            _ => None,
+        };
+        let last = self.clauses.last_mut().filter(|clause| clause.occur != Occur::Prohibited);
+        if let (Some(last), Some(occur)) = (last, before) {
+            last.occur = occur;
         }
         let is_required = match self.operator {
             Operator::Or => modifier == Modifier::Plus || conjunction == Conjunction::And,
@@ -96,7 +97,7 @@ impl Group {
         if self.clauses.is_empty() {
             self.is_first_plain = modifier == Modifier::None;
         }
-        self.clauses.push(Clause { occur, query });
+        self.clauses.push(Clause { occur, query, before });
     }
 
     fn into_query(mut self) -> Query {
@@ -358,9 +359,6 @@ impl<'a> Parser<'a> {
     fn range(&self, field: String, range: &RangeToken<'_>) -> Result<Query, QueryError> {
         let from = self.bound(range.from, range.has_from)?;
         let to = self.bound(range.to, range.has_to)?;
-        if from == Bound::Unbounded && to == Bound::Unbounded {
-            return Ok(Query::Exists { field });
-        }
         Ok(Query::Range { field, from, to })
     }
 
