@@ -1,7 +1,7 @@
 //! What splits a text into words.
 
 use super::bigrams::pieces_of_run;
-use super::chain::{Purpose, Token, WORD_CHARS_MAX};
+use super::chain::{Purpose, Token, WORD_UNITS_MAX};
 use super::grams::Grams;
 use super::standard::{is_thai, standard_words};
 use regex::Regex;
@@ -36,18 +36,16 @@ impl Splitter {
             Self::Japanese => with_pieces(standard_words(text), super::standard::is_cjk, purpose),
             Self::Thai => with_pieces(standard_words(text), is_thai, purpose),
             Self::Whole => one_by_one(std::iter::once(text).filter(|text| !text.is_empty())),
-            Self::Whitespace => one_by_one(text.split_whitespace().filter(|word| is_short(word))),
+            Self::Whitespace => one_by_one(text.split_whitespace().flat_map(short_pieces)),
             Self::Letters { is_lower_casing } => {
-                let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty() && is_short(word));
-                let mut tokens = one_by_one(words);
+                let words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+                let mut tokens = one_by_one(words.flat_map(short_pieces));
                 if *is_lower_casing {
                     tokens.iter_mut().for_each(|token| token.text = token.text.to_lowercase());
                 }
                 tokens
             }
-            Self::Pattern { regex, group: None } => {
-                one_by_one(regex.split(text).filter(|word| !word.is_empty() && is_short(word)))
-            }
+            Self::Pattern { regex, group: None } => one_by_one(regex.split(text).filter(|word| !word.is_empty())),
             Self::Pattern { regex, group: Some(group) } => {
                 let words = regex.captures_iter(text).filter_map(|captures| captures.get(*group));
                 one_by_one(words.map(|word| word.as_str()).filter(|word| !word.is_empty()))
@@ -66,8 +64,21 @@ impl Splitter {
     }
 }
 
-fn is_short(word: &str) -> bool {
-    word.len() <= WORD_CHARS_MAX || word.chars().count() <= WORD_CHARS_MAX
+/// The pieces of a word that Lucene makes of it if it is long: a piece ends once it is full.
+fn short_pieces(word: &str) -> impl Iterator<Item = &str> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let mut units = 0;
+        let is_in_piece = |c: char| {
+            let is_full = units >= WORD_UNITS_MAX;
+            units += c.len_utf16();
+            !is_full
+        };
+        let end = rest.len() - rest.trim_start_matches(is_in_piece).len();
+        let (piece, behind) = rest.split_at(end);
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// Words at positions that follow each other.

@@ -133,10 +133,9 @@ impl Naive<'_> {
         for value in self.values(name) {
             match (&value, &chain) {
                 (Value::Text(text), Some(chain)) => {
-                    let tokens = chain.terms(text);
-                    let next = tokens.last().map_or(from, |token| from + i64::from(token.position) + 1);
+                    let (tokens, end) = chain.terms_and_end(text);
                     terms.extend(tokens.into_iter().map(|token| (from + i64::from(token.position), token.text)));
-                    from = next + 100;
+                    from += i64::from(end) + 100;
                 }
                 (Value::String(text), _) => terms.push((0, text.clone())),
                 _ => {}
