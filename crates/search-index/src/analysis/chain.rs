@@ -20,6 +20,15 @@ pub struct Token {
     pub text: String,
     /// Its place in the text, counted in words.
     pub position: u32,
+    /// Whether the tokenizer found it right behind the word before it, with nothing between them.
+    pub(super) is_joined: bool,
+}
+
+impl Token {
+    /// A term with something before it that is no word.
+    pub(super) fn new(text: String, position: u32) -> Self {
+        Self { text, position, is_joined: false }
+    }
 }
 
 /// What a text is analysed for.

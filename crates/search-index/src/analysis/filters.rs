@@ -90,7 +90,7 @@ impl Filter {
             Self::Grams(grams) => {
                 let pieces = |token: Token| {
                     let position = token.position;
-                    grams.of(&token.text).into_iter().map(move |text| Token { text, position })
+                    grams.of(&token.text).into_iter().map(move |text| Token::new(text, position))
                 };
                 tokens = tokens.into_iter().flat_map(pieces).collect();
             }

@@ -32,7 +32,7 @@ pub(super) enum Splitter {
 impl Splitter {
     pub(super) fn split(&self, text: &str, purpose: Purpose) -> Vec<Token> {
         match self {
-            Self::Standard => one_by_one(standard_words(text).into_iter()),
+            Self::Standard => parts_of_text(&standard_words(text)),
             Self::Japanese => with_pieces(standard_words(text), super::standard::is_cjk, purpose),
             Self::Thai => with_pieces(standard_words(text), is_thai, purpose),
             Self::Whole => one_by_one(std::iter::once(text).filter(|text| !text.is_empty())),
@@ -83,7 +83,16 @@ fn short_pieces(word: &str) -> impl Iterator<Item = &str> {
 
 /// Words at positions that follow each other.
 fn one_by_one<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Token> {
-    (0..).zip(words).map(|(position, word)| Token { text: word.to_owned(), position }).collect()
+    (0..).zip(words).map(|(position, word)| Token::new(word.to_owned(), position)).collect()
+}
+
+/// Parts of a text at positions that follow each other, and which of them join the one before.
+fn parts_of_text(words: &[&str]) -> Vec<Token> {
+    let mut tokens = one_by_one(words.iter().copied());
+    for (token, pair) in tokens.iter_mut().skip(1).zip(words.windows(2)) {
+        token.is_joined = pair[0].as_bytes().as_ptr_range().end == pair[1].as_ptr();
+    }
+    tokens
 }
 
 /// Words, of which those in a script without spaces become pieces.
@@ -103,7 +112,7 @@ fn with_pieces(words: Vec<&str>, is_in_script: fn(char) -> bool, purpose: Purpos
             run.extend(word.chars());
             run_end = Some(start + word.len());
         } else {
-            tokens.push(Token { text: word.to_owned(), position });
+            tokens.push(Token::new(word.to_owned(), position));
             position += 1;
         }
     }
@@ -118,5 +127,5 @@ fn paths(text: &str, delimiter: char, replacement: char) -> Vec<Token> {
     ends.push(text.len());
     let path = |end: usize| text[..end].replace(delimiter, &replacement.to_string());
     let paths = ends.into_iter().map(path).filter(|path| !path.is_empty());
-    paths.map(|text| Token { text, position: 0 }).collect()
+    paths.map(|text| Token::new(text, 0)).collect()
 }
