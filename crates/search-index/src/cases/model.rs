@@ -223,7 +223,8 @@ impl Naive<'_> {
         let is_near = |way: &Vec<i64>| {
             let shifts: Vec<i64> =
                 way.iter().zip(&words).map(|(place, word)| place - i64::from(word.position)).collect();
-            shifts.iter().max().zip(shifts.iter().min()).is_none_or(|(most, least)| most - least <= slop)
+            let has_place = slop > 0 || words.len() == 1 || shifts.iter().all(|shift| *shift >= 0);
+            has_place && shifts.iter().max().zip(shifts.iter().min()).is_none_or(|(most, least)| most - least <= slop)
         };
         ways.iter().any(is_near)
     }
@@ -314,7 +315,7 @@ fn read(text: &str) -> Query {
     let reader = Reader { default_field: None, operator: ombak_search::query::Operator::Or };
     match reader.read(text).unwrap() {
         Query::Group(mut clauses) if clauses.iter().all(|clause| clause.occur == Occur::Prohibited) => {
-            clauses.push(Clause { occur: Occur::Required, query: Query::All, before: None });
+            clauses.push(Clause { occur: Occur::Required, query: Query::All, before: None, has_sign: true });
             Query::Group(clauses)
         }
         other => other,

@@ -348,7 +348,10 @@ fn occur() -> impl Strategy<Value = Occur> {
 
 fn any_query() -> impl Strategy<Value = Query> {
     leaf().prop_recursive(4, 24, 4, |inner| {
-        let clause = (occur(), inner.clone()).prop_map(|(occur, query)| Clause { occur, query, before: None });
+        let clause = (occur(), inner.clone()).prop_map(|(occur, query)| {
+            let has_sign = occur != Occur::Optional;
+            Clause { occur, query, before: None, has_sign }
+        });
         let group = prop::collection::vec(clause, 1..4)
             .prop_filter("one clause without a sign is no group", |clauses| {
                 clauses.len() > 1 || clauses[0].occur != Occur::Optional

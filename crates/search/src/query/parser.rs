@@ -68,8 +68,6 @@ enum Modifier {
 struct Group {
     operator: Operator,
     clauses: Vec<Clause>,
-    /// Whether the first clause has no sign: alone it is the group.
-    is_first_plain: bool,
 }
 
 impl Group {
@@ -94,15 +92,12 @@ impl Group {
             _ if is_required => Occur::Required,
             _ => Occur::Optional,
         };
-        if self.clauses.is_empty() {
-            self.is_first_plain = modifier == Modifier::None;
-        }
-        self.clauses.push(Clause { occur, query, before });
+        self.clauses.push(Clause { occur, query, before, has_sign: modifier != Modifier::None });
     }
 
     fn into_query(mut self) -> Query {
         if self.clauses.len() == 1
-            && self.is_first_plain
+            && !self.clauses[0].has_sign
             && let Some(only) = self.clauses.pop()
         {
             return only.query;
@@ -162,7 +157,7 @@ impl<'a> Parser<'a> {
     /// Reads clauses up to the end or a closing parenthesis. Their field was written, or it is the
     /// default field.
     fn group(&mut self, field: Option<&str>, is_field_named: bool) -> Result<Query, QueryError> {
-        let mut group = Group { operator: self.operator, clauses: Vec::new(), is_first_plain: false };
+        let mut group = Group { operator: self.operator, clauses: Vec::new() };
         loop {
             let conjunction = if group.clauses.is_empty() { Conjunction::None } else { self.conjunction() };
             let modifier = self.modifier();
