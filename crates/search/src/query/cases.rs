@@ -159,6 +159,7 @@ fn words_fields_and_patterns_are_read_as_in_lucene() {
         ("g:[\"a TO b]", "g:[\"\\\"a\" TO b]"),
         ("g:[a\tTO b]", "g:[\"a\tTO\" TO b]"),
         ("g:[a \t TO b]", "g:[a TO b]"),
+        ("g:[\ta TO b]", "g:[\"\ta\" TO b]"),
         // Regular expressions.
         ("/br.*/", "f:/br.*/"),
         (r"g:/a\/b|c/", r"g:/a\/b|c/"),
