@@ -27,12 +27,14 @@ CLUSTER ?= 3
 HISTORIES ?= 10000
 MINUTES ?= 5
 SEEDS ?=
+LUCENE_QUERIES ?= 20000
+LUCENE_SEED ?=
 BACKENDS ?=
 KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-index-pages bench-search bench-backends bench-start bench-connections bench-cluster bench-instructions bench-security fuzz asan soak soak-cluster soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-index-pages bench-search bench-backends bench-start bench-connections bench-cluster bench-instructions bench-security fuzz asan soak soak-cluster soak-lucene soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -163,7 +165,11 @@ soak: ## run the crash tests for about an hour: CRASH_POINTS (1000000) and HISTO
 	OMBAK_CRASH_POINTS=$(CRASH_POINTS) OMBAK_HISTORIES=$(HISTORIES) OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
 		--test all -- metamorphic:: power_cut:: power:: kill9:: --nocapture
 	OMBAK_SIM_SEEDS=$(SIM_SEEDS) OMBAK_SIM_FIRST=$(SIM_FIRST) cargo test --release --locked --package ombak-sim --test all -- seeds:: --nocapture
+	@$(MAKE) --no-print-directory soak-lucene
 	@$(MAKE) --no-print-directory soak-cluster
+
+soak-lucene: ## compare search with Lucene: the recorded answers, and LUCENE_QUERIES (20000) fresh queries, with LUCENE_SEED if given
+	tests/lucene/run.py --queries $(LUCENE_QUERIES) $(if $(LUCENE_SEED),--seed $(LUCENE_SEED))
 
 soak-cluster: ## run five real nodes with faults for NEMESIS_SECONDS (600) on each backend, with NEMESIS_SEED if given, then the tests of one node on CLUSTER (3) nodes
 	cargo build --profile dist --locked --package ombak-server

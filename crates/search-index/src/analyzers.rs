@@ -28,9 +28,10 @@ impl Analyzers {
         Self { chains }
     }
 
-    /// The terms of a text of a document. All types that fields have are there.
-    pub(crate) fn document_terms(&self, field_type: &FieldType, text: &str) -> Vec<Token> {
-        self.chains.get(&field_type.name).map(|chains| chains.document.terms(text)).unwrap_or_default()
+    /// The terms of a text of a document, and the position behind its last word. All types that
+    /// fields have are there.
+    pub(crate) fn document_terms(&self, field_type: &FieldType, text: &str) -> (Vec<Token>, u32) {
+        self.chains.get(&field_type.name).map(|chains| chains.document.terms_and_end(text)).unwrap_or_default()
     }
 
     /// The chain of the words of a query.

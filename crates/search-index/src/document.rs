@@ -92,10 +92,9 @@ impl DocumentMaker<'_> {
     }
 
     fn index_text(&self, parts: &mut Parts, name: &str, field: &Field, text: &str) {
-        let tokens = self.analyzers.document_terms(&field.field_type, text);
+        let (tokens, end) = self.analyzers.document_terms(&field.field_type, text);
         let prefix = term_prefix(name);
         let from = parts.positions.get(name).copied().unwrap_or(0);
-        let mut next = from;
         for token in tokens {
             // A longer term than Lucene takes is left out; here the whole text would be refused.
             if token.text.len() > STRING_BYTES_MAX {
@@ -103,10 +102,10 @@ impl DocumentMaker<'_> {
             }
             let position = from.saturating_add(token.position);
             parts.words.push(position, &prefix, &token.text);
-            next = position.saturating_add(1);
             parts.names.entry(name.to_owned()).or_default();
         }
-        parts.positions.insert(name.to_owned(), next.saturating_add(field.field_type.position_increment_gap));
+        let next = from.saturating_add(end).saturating_add(field.field_type.position_increment_gap);
+        parts.positions.insert(name.to_owned(), next);
     }
 }
 

@@ -11,18 +11,18 @@ pub(super) fn pieces_of_run(run: &[char], from: u32, is_document: bool, tokens: 
     for at in 0..run.len() {
         let pair = run.get(at..at + 2);
         if is_document || run.len() == 1 {
-            tokens.push(Token { text: run[at].to_string(), position });
+            tokens.push(Token::new(run[at].to_string(), position));
         }
         if let Some(pair) = pair {
-            tokens.push(Token { text: pair.iter().collect(), position });
+            tokens.push(Token::new(pair.iter().collect(), position));
         }
         position += 1;
     }
     position
 }
 
-/// Lucene's filter: neighbouring characters of Chinese, Japanese and Korean become pairs. One alone
-/// stays as it is. Other words stay too.
+/// Lucene's filter: characters of Chinese, Japanese and Korean with nothing between them become
+/// pairs. One alone stays as it is. Other words stay too.
 pub(super) fn pairs(tokens: Vec<Token>) -> Vec<Token> {
     let mut out = Vec::with_capacity(tokens.len());
     let mut run: Vec<char> = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn pairs(tokens: Vec<Token>) -> Vec<Token> {
     let mut last_position = None;
     for token in tokens {
         let is_piece = !token.text.is_empty() && token.text.chars().all(is_cjk_or_hangul);
-        let is_next = last_position.is_none_or(|last| token.position == last + 1);
+        let is_next = token.is_joined && last_position.is_none_or(|last| token.position == last + 1);
         let goes_on = is_piece && is_next;
         if !run.is_empty() && !goes_on {
             next = push_pairs(&run, next, &mut out);
@@ -44,7 +44,7 @@ pub(super) fn pairs(tokens: Vec<Token>) -> Vec<Token> {
         if is_piece {
             run.extend(token.text.chars());
         } else {
-            out.push(Token { text: token.text, position: next });
+            out.push(Token::new(token.text, next));
             next += 1;
         }
     }
@@ -54,12 +54,12 @@ pub(super) fn pairs(tokens: Vec<Token>) -> Vec<Token> {
 
 fn push_pairs(run: &[char], from: u32, out: &mut Vec<Token>) -> u32 {
     if let [only] = run {
-        out.push(Token { text: only.to_string(), position: from });
+        out.push(Token::new(only.to_string(), from));
         return from + 1;
     }
     let mut position = from;
     for pair in run.windows(2) {
-        out.push(Token { text: pair.iter().collect(), position });
+        out.push(Token::new(pair.iter().collect(), position));
         position += 1;
     }
     position

@@ -6,8 +6,9 @@ use super::filters::Filter;
 use super::splitters::Splitter;
 use ombak_search::schema::Analyzer;
 
-/// Characters of a word, as in Lucene's standard tokenizer. Longer ones are left out.
-pub(super) const WORD_CHARS_MAX: usize = 255;
+/// Code units of UTF-16 that a tokenizer of Lucene 4.10 looks at together. A longer word becomes
+/// several.
+pub(super) const WORD_UNITS_MAX: usize = 255;
 
 /// Terms of one text. What lies behind them is not found.
 const TERMS_MAX: usize = 1 << 22;
@@ -19,6 +20,15 @@ pub struct Token {
     pub text: String,
     /// Its place in the text, counted in words.
     pub position: u32,
+    /// Whether the tokenizer found it right behind the word before it, with nothing between them.
+    pub(super) is_joined: bool,
+}
+
+impl Token {
+    /// A term with something before it that is no word.
+    pub(super) fn new(text: String, position: u32) -> Self {
+        Self { text, position, is_joined: false }
+    }
 }
 
 /// What a text is analysed for.
@@ -71,17 +81,29 @@ impl Chain {
 
     /// The terms of a text.
     pub fn terms(&self, text: &str) -> Vec<Token> {
+        self.terms_and_end(text).0
+    }
+
+    /// The terms of a text, and the position behind its last word, which may be one that is left
+    /// out.
+    pub fn terms_and_end(&self, text: &str) -> (Vec<Token>, u32) {
         let mut text = std::borrow::Cow::Borrowed(text);
         for filter in &self.char_filters {
             text = std::borrow::Cow::Owned(filter.apply(&text));
         }
         let mut tokens = self.splitter.split(&text, self.purpose);
+        let mut left_out_at_end: u32 = 0;
         for filter in &self.filters {
+            let end = end_of(&tokens);
             tokens = filter.apply(tokens);
+            if filter.leaves_out_words() {
+                left_out_at_end = left_out_at_end.saturating_add(end.saturating_sub(end_of(&tokens)));
+            }
         }
+        let end = end_of(&tokens).saturating_add(left_out_at_end);
         tokens.retain(|token| !token.text.is_empty());
         tokens.truncate(TERMS_MAX);
-        tokens
+        (tokens, end)
     }
 
     /// A prefix or a piece of a pattern as the terms are written: only what changes single
@@ -107,4 +129,9 @@ impl Chain {
     pub fn splits_words(&self) -> bool {
         self.splitter.splits_words()
     }
+}
+
+/// The position behind the last word.
+fn end_of(tokens: &[Token]) -> u32 {
+    tokens.last().map_or(0, |token| token.position.saturating_add(1))
 }

@@ -55,6 +55,11 @@ impl fmt::Debug for Filter {
 }
 
 impl Filter {
+    /// Whether the filter leaves out words, whose places stay free.
+    pub(super) fn leaves_out_words(&self) -> bool {
+        matches!(self, Self::Stop(_) | Self::Length { .. })
+    }
+
     pub(super) fn apply(&self, mut tokens: Vec<Token>) -> Vec<Token> {
         match self {
             Self::Normalize(normalizer) => change(&mut tokens, |word| normalizer.apply(word)),
@@ -85,7 +90,7 @@ impl Filter {
             Self::Grams(grams) => {
                 let pieces = |token: Token| {
                     let position = token.position;
-                    grams.of(&token.text).into_iter().map(move |text| Token { text, position })
+                    grams.of(&token.text).into_iter().map(move |text| Token::new(text, position))
                 };
                 tokens = tokens.into_iter().flat_map(pieces).collect();
             }

@@ -4,7 +4,7 @@
 //! `,` and `;` between digits, and with `_`. Each character of Chinese and each of Hiragana is a
 //! word; Katakana and Thai are words as long as they run.
 
-use super::chain::WORD_CHARS_MAX;
+use super::chain::WORD_UNITS_MAX;
 
 /// What a character is inside words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,21 +126,43 @@ pub(super) fn standard_words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut at = 0;
     while at < chars.len() {
-        let (start, first) = chars[at];
-        let (end_at, is_word) = match first {
-            Class::Letter | Class::Hebrew | Class::Digit | Class::Katakana | Class::Connector => word_end(&chars, at),
-            Class::Single => (skip_extend(&chars, at + 1), true),
-            Class::Run => (run_end(&chars, at), true),
-            _ => (at + 1, false),
-        };
+        let start = chars[at].0;
+        let (mut end_at, mut is_word) = piece_end(&chars, at);
+        // A character has at most two code units.
+        if end_at - at > WORD_UNITS_MAX / 2 {
+            let window_end_at = at + chars_of_window(&text[start..]);
+            if end_at > window_end_at {
+                (end_at, is_word) = piece_end(&chars[..window_end_at], at);
+            }
+        }
         let end = chars.get(end_at).map_or(text.len(), |(end, _)| *end);
-        let word = &text[start..end];
-        if is_word && end_at - at <= WORD_CHARS_MAX {
-            words.push(word);
+        if is_word {
+            words.push(&text[start..end]);
         }
         at = end_at;
     }
     words
+}
+
+/// The end of what begins at a place, and whether it is a word.
+fn piece_end(chars: &[(usize, Class)], at: usize) -> (usize, bool) {
+    match chars[at].1 {
+        Class::Letter | Class::Hebrew | Class::Digit | Class::Katakana | Class::Connector => word_end(chars, at),
+        Class::Single => (skip_extend(chars, at + 1), true),
+        Class::Run => (run_end(chars, at), true),
+        _ => (at + 1, false),
+    }
+}
+
+/// How many characters at the beginning of a text the tokenizer looks at together.
+fn chars_of_window(text: &str) -> usize {
+    let mut units = 0;
+    text.chars()
+        .take_while(|c| {
+            units += c.len_utf16();
+            units <= WORD_UNITS_MAX
+        })
+        .count()
 }
 
 fn skip_extend(chars: &[(usize, Class)], mut at: usize) -> usize {

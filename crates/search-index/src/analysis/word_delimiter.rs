@@ -33,12 +33,12 @@ impl WordDelimiter {
             if let [(only, _)] = parts[..]
                 && only.len() == token.text.len()
             {
-                out.push(Token { text: token.text, position });
+                out.push(Token::new(token.text, position));
                 continue;
             }
             let from = out.len();
             if self.keeps_original {
-                out.push(Token { text: token.text.clone(), position });
+                out.push(Token::new(token.text.clone(), position));
             }
             self.push_parts(&parts, position, &mut out);
             out[from..].sort_by_key(|token| token.position);
@@ -50,7 +50,7 @@ impl WordDelimiter {
     fn push_parts(self, parts: &[(&str, Kind)], position: u32, out: &mut Vec<Token>) {
         for ((part, kind), position) in parts.iter().zip(position..) {
             if if *kind == Kind::Word { self.has_word_parts } else { self.has_number_parts } {
-                out.push(Token { text: (*part).to_owned(), position });
+                out.push(Token::new((*part).to_owned(), position));
             }
         }
         for (kind, joins) in [(Kind::Word, self.joins_words), (Kind::Number, self.joins_numbers)] {
@@ -58,13 +58,13 @@ impl WordDelimiter {
             for run in parts.chunk_by(|(_, a), (_, b)| a == b) {
                 if joins && run[0].1 == kind && (run.len() > 1 || !self.has(kind)) {
                     let text = run.iter().map(|(part, _)| *part).collect();
-                    out.push(Token { text, position: position + at });
+                    out.push(Token::new(text, position + at));
                 }
                 at += u32::try_from(run.len()).unwrap_or(0);
             }
         }
         if self.joins_all && parts.len() > 1 {
-            out.push(Token { text: parts.iter().map(|(part, _)| *part).collect(), position });
+            out.push(Token::new(parts.iter().map(|(part, _)| *part).collect(), position));
         }
     }
 

@@ -161,10 +161,18 @@ fn components_do_what_they_do_in_solr() {
 }
 
 #[test]
-fn long_words_are_left_out() {
+fn long_words_become_several() {
     let word = "x".repeat(256);
-    assert_eq!(chain("StandardTokenizer", &[]).terms(&format!("{word} a")).len(), 1);
-    assert_eq!(chain("StandardTokenizer", &[]).terms(&word[1..]).len(), 1);
+    for tokenizer in ["StandardTokenizer", "WhitespaceTokenizer", "LetterTokenizer"] {
+        let terms = chain(tokenizer, &[]).terms(&format!("{word} a"));
+        let lengths: Vec<(usize, u32)> = terms.iter().map(|token| (token.text.len(), token.position)).collect();
+        assert_eq!(lengths, [(255, 0), (1, 1), (1, 2)], "{tokenizer}");
+        assert_eq!(chain(tokenizer, &[]).terms(&word[1..]).len(), 1, "{tokenizer}");
+    }
+    // What joins two words does not join them over the end of what is looked at together.
+    let terms = chain("StandardTokenizer", &[]).terms(&format!("{}'b", &word[2..]));
+    let lengths: Vec<usize> = terms.iter().map(|token| token.text.len()).collect();
+    assert_eq!(lengths, [254, 1]);
     let grams = chain("NGramTokenizer minGramSize=\"1\" maxGramSize=\"1000000\"", &[]).terms(&word);
     assert!(grams.iter().all(|token| token.text.len() <= 64));
 }

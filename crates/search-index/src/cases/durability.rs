@@ -179,7 +179,7 @@ fn another_schema_or_format_is_told() {
     assert!(matches!(other, Err(IndexError::OtherSchema(_))), "{other:?}");
     let file = index.path().join("index.ombak");
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace("index 1", "index 2")).unwrap();
+    fs::write(&file, text.replacen("index ", "index 9", 1)).unwrap();
     let other = open(&index.path(), &index.schema);
     assert!(matches!(other, Err(IndexError::OtherSchema(_))), "{other:?}");
 }

@@ -6,6 +6,7 @@ mod changes;
 mod durability;
 mod facets;
 mod harness;
+mod lucene;
 mod model;
 mod orders;
 mod queries;

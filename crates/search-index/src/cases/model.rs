@@ -133,10 +133,9 @@ impl Naive<'_> {
         for value in self.values(name) {
             match (&value, &chain) {
                 (Value::Text(text), Some(chain)) => {
-                    let tokens = chain.terms(text);
-                    let next = tokens.last().map_or(from, |token| from + i64::from(token.position) + 1);
+                    let (tokens, end) = chain.terms_and_end(text);
                     terms.extend(tokens.into_iter().map(|token| (from + i64::from(token.position), token.text)));
-                    from = next + 100;
+                    from += i64::from(end) + 100;
                 }
                 (Value::String(text), _) => terms.push((0, text.clone())),
                 _ => {}
@@ -224,7 +223,8 @@ impl Naive<'_> {
         let is_near = |way: &Vec<i64>| {
             let shifts: Vec<i64> =
                 way.iter().zip(&words).map(|(place, word)| place - i64::from(word.position)).collect();
-            shifts.iter().max().zip(shifts.iter().min()).is_none_or(|(most, least)| most - least <= slop)
+            let has_place = slop > 0 || words.len() == 1 || shifts.iter().all(|shift| *shift >= 0);
+            has_place && shifts.iter().max().zip(shifts.iter().min()).is_none_or(|(most, least)| most - least <= slop)
         };
         ways.iter().any(is_near)
     }
@@ -310,11 +310,16 @@ fn write(index: &TestIndex, documents: &[Model]) -> Vec<Model> {
     there.into_values().collect()
 }
 
+/// A query. If it only prohibits, it finds all other documents.
 fn read(text: &str) -> Query {
-    Reader { default_field: None, operator: ombak_search::query::Operator::Or }
-        .read(text)
-        .unwrap()
-        .against_all_documents()
+    let reader = Reader { default_field: None, operator: ombak_search::query::Operator::Or };
+    match reader.read(text).unwrap() {
+        Query::Group(mut clauses) if clauses.iter().all(|clause| clause.occur == Occur::Prohibited) => {
+            clauses.push(Clause { occur: Occur::Required, query: Query::All, before: None, has_sign: true });
+            Query::Group(clauses)
+        }
+        other => other,
+    }
 }
 
 fn id(document: &Model) -> String {

@@ -3,7 +3,8 @@
 //! A document is found if each place of the phrase has a word in it, so that the words would have
 //! to be moved by no more positions than the slop: the positions of the words less their places in
 //! the phrase differ by the slop at most. This is Lucene's rule, in which the exchange of two words
-//! costs 2. (The library's own rule is another one.)
+//! costs 2. (The library's own rule is another one.) Without a slop, words of the phrase that are left
+//! out need a place too: `"the quick fox"` is not found where a text begins with `quick fox`.
 
 use super::execution::Execution;
 use super::found_documents::FoundDocuments;
@@ -58,7 +59,10 @@ pub(super) fn find(plan: &PhrasePlan, on: &Execution<'_>) -> Result<FoundDocumen
             return Ok(found);
         }
         if farthest == document && places.iter_mut().all(|place| place.seek(document) == document) {
-            let shifts: Vec<Vec<i64>> = places.iter_mut().map(|place| place.shifts(document)).collect();
+            let mut shifts: Vec<Vec<i64>> = places.iter_mut().map(|place| place.shifts(document)).collect();
+            if plan.slop == 0 {
+                shifts.iter_mut().for_each(|shifts| shifts.retain(|shift| *shift >= 0));
+            }
             let offsets: Vec<i64> = places.iter().map(|place| i64::from(place.offset)).collect();
             let slop = i64::from(plan.slop);
             if if has_twice { is_near_apart(&shifts, &offsets, slop) } else { is_near(&shifts, slop) } {

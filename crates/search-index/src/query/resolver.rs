@@ -36,22 +36,10 @@ fn shown(text: &str) -> String {
 }
 
 impl Resolver<'_> {
-    /// The plan of a whole query. If all its clauses but prohibited ones have only words that are
-    /// left out, it finds all other documents.
+    /// The plan of a whole query. If it only prohibits, it finds all other documents, as in Solr. A
+    /// group inside it that only prohibits finds nothing. Clauses that are left out do not count.
     pub(crate) fn whole(&self, query: &Query) -> Result<Plan, IndexError> {
-        match query {
-            Query::Boosted { query, factor } => Ok(Plan::Boosted(Box::new(self.whole(query)?), *factor)),
-            other => Ok(match self.part(other)? {
-                None => Plan::Nothing,
-                Some(Plan::Group(mut clauses)) => {
-                    if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
-                        clauses.push((Occur::Must, Plan::All));
-                    }
-                    Plan::Group(clauses)
-                }
-                Some(plan) => plan,
-            }),
-        }
+        Ok(self.part(query)?.map_or(Plan::Nothing, against_all_documents))
     }
 
     /// The plan of a part of a query; `None` for words that are left out, which find and prohibit
@@ -80,13 +68,20 @@ impl Resolver<'_> {
 
     fn group(&self, clauses: &[Clause]) -> Result<Option<Plan>, IndexError> {
         let mut plans = Vec::with_capacity(clauses.len());
-        for clause in clauses {
-            let occur = match clause.occur {
-                query::Occur::Optional => Occur::Should,
-                query::Occur::Required => Occur::Must,
-                query::Occur::Prohibited => Occur::MustNot,
-            };
-            plans.extend(self.part(&clause.query)?.map(|plan| (occur, plan)));
+        let mut is_first_plain = false;
+        for (at, clause) in clauses.iter().enumerate() {
+            // Lucene has left out what is left out before AND and OR change the clause before them.
+            if let (Some(before), Some((last, _))) = (clause.before, plans.last_mut())
+                && *last != Occur::MustNot
+            {
+                *last = occur_of(before);
+            }
+            plans.extend(self.part(&clause.query)?.map(|plan| (occur_of(clause.occur), plan)));
+            is_first_plain |= at == 0 && !clause.has_sign && !plans.is_empty();
+        }
+        // It can be a group that only prohibits, which as the whole query finds all others.
+        if is_first_plain && plans.len() == 1 {
+            return Ok(plans.pop().map(|(_, plan)| plan));
         }
         Ok((!plans.is_empty()).then_some(Plan::Group(plans)))
     }
@@ -119,7 +114,7 @@ impl Resolver<'_> {
         let chain = self.analyzers.query_chain(&field.field_type)?;
         let tokens = chain.terms(text);
         let mut places: BTreeMap<u32, Vec<tantivy::Term>> = BTreeMap::new();
-        for Token { text, position } in &tokens {
+        for Token { text, position, .. } in &tokens {
             let term = self.layout.word_term(name, text);
             let terms = places.entry(*position).or_default();
             if !terms.contains(&term) {
@@ -179,8 +174,14 @@ impl Resolver<'_> {
         if !field.properties.is_indexed {
             return Ok(Plan::Nothing);
         }
+        let has_no_bound = (from, to) == (&Bound::Unbounded, &Bound::Unbounded);
         match field.field_type.kind {
             Kind::Binary | Kind::Random => Ok(Plan::Nothing),
+            Kind::Int | Kind::Long | Kind::Date | Kind::Bool | Kind::String | Kind::Location | Kind::Text { .. }
+                if has_no_bound =>
+            {
+                self.exists(name)
+            }
             Kind::Int | Kind::Long | Kind::Float | Kind::Double | Kind::Date => self.numbers(name, field, from, to),
             Kind::Bool => {
                 let term = |text: &String| crate::document::bool_term(text.starts_with(['1', 't', 'T'])).to_owned();
@@ -215,6 +216,28 @@ impl Resolver<'_> {
             (Some(low), Some(high)) if low <= high => Plan::Numbers { column: column_name(name), low, high },
             _ => Plan::Nothing,
         })
+    }
+}
+
+/// A plan that finds all other documents if it only prohibits.
+fn against_all_documents(plan: Plan) -> Plan {
+    match plan {
+        Plan::Boosted(plan, factor) => Plan::Boosted(Box::new(against_all_documents(*plan)), factor),
+        Plan::Group(mut clauses) => {
+            if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
+                clauses.push((Occur::Must, Plan::All));
+            }
+            Plan::Group(clauses)
+        }
+        other => other,
+    }
+}
+
+fn occur_of(occur: query::Occur) -> Occur {
+    match occur {
+        query::Occur::Optional => Occur::Should,
+        query::Occur::Required => Occur::Must,
+        query::Occur::Prohibited => Occur::MustNot,
     }
 }
 

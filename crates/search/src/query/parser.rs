@@ -68,21 +68,20 @@ enum Modifier {
 struct Group {
     operator: Operator,
     clauses: Vec<Clause>,
-    /// Whether the first clause has no sign: alone it is the group.
-    is_first_plain: bool,
 }
 
 impl Group {
     /// Adds a clause. Lucene has no precedence of operators: AND makes the clauses on both sides
     /// required. With the default operator AND, clauses are required unless OR is on one side.
     fn add(&mut self, conjunction: Conjunction, modifier: Modifier, query: Query) {
-        let before = self.clauses.last_mut().filter(|clause| clause.occur != Occur::Prohibited);
-        if let Some(before) = before {
-            match (conjunction, self.operator) {
-                (Conjunction::And, _) => before.occur = Occur::Required,
-                (Conjunction::Or, Operator::And) => before.occur = Occur::Optional,
-                _ => {}
-            }
+        let before = match (conjunction, self.operator) {
+            (Conjunction::And, _) => Some(Occur::Required),
+            (Conjunction::Or, Operator::And) => Some(Occur::Optional),
+            _ => None,
+        };
+        let last = self.clauses.last_mut().filter(|clause| clause.occur != Occur::Prohibited);
+        if let (Some(last), Some(occur)) = (last, before) {
+            last.occur = occur;
         }
         let is_required = match self.operator {
             Operator::Or => modifier == Modifier::Plus || conjunction == Conjunction::And,
@@ -93,15 +92,12 @@ impl Group {
             _ if is_required => Occur::Required,
             _ => Occur::Optional,
         };
-        if self.clauses.is_empty() {
-            self.is_first_plain = modifier == Modifier::None;
-        }
-        self.clauses.push(Clause { occur, query });
+        self.clauses.push(Clause { occur, query, before, has_sign: modifier != Modifier::None });
     }
 
     fn into_query(mut self) -> Query {
         if self.clauses.len() == 1
-            && self.is_first_plain
+            && !self.clauses[0].has_sign
             && let Some(only) = self.clauses.pop()
         {
             return only.query;
@@ -161,7 +157,7 @@ impl<'a> Parser<'a> {
     /// Reads clauses up to the end or a closing parenthesis. Their field was written, or it is the
     /// default field.
     fn group(&mut self, field: Option<&str>, is_field_named: bool) -> Result<Query, QueryError> {
-        let mut group = Group { operator: self.operator, clauses: Vec::new(), is_first_plain: false };
+        let mut group = Group { operator: self.operator, clauses: Vec::new() };
         loop {
             let conjunction = if group.clauses.is_empty() { Conjunction::None } else { self.conjunction() };
             let modifier = self.modifier();
@@ -358,9 +354,6 @@ impl<'a> Parser<'a> {
     fn range(&self, field: String, range: &RangeToken<'_>) -> Result<Query, QueryError> {
         let from = self.bound(range.from, range.has_from)?;
         let to = self.bound(range.to, range.has_to)?;
-        if from == Bound::Unbounded && to == Bound::Unbounded {
-            return Ok(Query::Exists { field });
-        }
         Ok(Query::Range { field, from, to })
     }
 

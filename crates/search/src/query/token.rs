@@ -103,6 +103,11 @@ pub(super) fn begins_word(c: char) -> bool {
     !is_space(c) && !"+-!():^[]\"{}~*?\\/".contains(c)
 }
 
+/// Whether a bound of a range without quotes ends before a character.
+fn ends_bound(c: char) -> bool {
+    matches!(c, ' ' | ']' | '}')
+}
+
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -269,14 +274,13 @@ impl<'a> Lexer<'a> {
         }
         self.at += 1;
         let from = self.bound(opening, start)?;
-        self.skip_spaces();
+        self.skip_spaces_of_range();
         // Lucene takes `[a b]` for `[a TO b]`.
-        let rest = self.rest();
-        if rest.strip_prefix("TO").is_some_and(|after| after.starts_with(|c| is_space(c) || c == ']' || c == '}')) {
+        if self.rest().strip_prefix("TO").is_some_and(|after| after.starts_with(ends_bound)) {
             self.at += 2;
         }
         let to = self.bound(opening, start)?;
-        self.skip_spaces();
+        self.skip_spaces_of_range();
         let has_to = match self.peek() {
             Some(']') => true,
             Some('}') => false,
@@ -287,19 +291,37 @@ impl<'a> Lexer<'a> {
         Ok(TokenKind::Range(RangeToken { from, to, has_from: opening == '[', has_to }))
     }
 
-    fn bound(&mut self, opening: char, start: usize) -> Result<RangeBound<'a>, QueryError> {
-        self.skip_spaces();
-        let offset_bytes = self.at;
-        match self.peek() {
-            None => self.fail(QueryProblem::Unclosed(opening), start),
-            Some('"') => Ok(RangeBound { text: self.quoted()?, is_quoted: true, offset_bytes }),
-            Some(_) => {
-                self.skip(|c| !is_space(c) && c != ']' && c != '}');
-                match &self.text[offset_bytes..self.at] {
-                    "" | "TO" => self.fail(QueryProblem::BadRange, offset_bytes),
-                    text => Ok(RangeBound { text, is_quoted: false, offset_bytes }),
-                }
+    /// Skips the spaces between the parts of a range. Another white space than ` ` begins a bound
+    /// there, or is part of one, unless it stands alone.
+    fn skip_spaces_of_range(&mut self) {
+        while let Some(c) = self.peek().filter(|c| is_space(*c)) {
+            let behind = &self.rest()[c.len_utf8()..];
+            if c != ' ' && !behind.is_empty() && !behind.starts_with(ends_bound) {
+                return;
             }
+            self.at += c.len_utf8();
+        }
+    }
+
+    fn bound(&mut self, opening: char, start: usize) -> Result<RangeBound<'a>, QueryError> {
+        self.skip_spaces_of_range();
+        let offset_bytes = self.at;
+        if self.peek().is_none() {
+            return self.fail(QueryProblem::Unclosed(opening), start);
+        }
+        let rest = self.rest();
+        let end = offset_bytes + rest.find(ends_bound).unwrap_or(rest.len());
+        // The longer token counts: `"a b"` has quotes, and those of `"a"b` are part of it.
+        if rest.starts_with('"')
+            && let Ok(text) = self.quoted()
+            && self.at >= end
+        {
+            return Ok(RangeBound { text, is_quoted: true, offset_bytes });
+        }
+        self.at = end;
+        match &self.text[offset_bytes..end] {
+            "" | "TO" => self.fail(QueryProblem::BadRange, offset_bytes),
+            text => Ok(RangeBound { text, is_quoted: false, offset_bytes }),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Bound;
 pub enum Query {
     /// `*:*`: all documents.
     All,
-    /// `field:*` or `field:[* TO *]`: documents that have a value in the field.
+    /// `field:*`: documents that have a value in the field.
     Exists {
         /// The field.
         field: String,
@@ -60,7 +60,7 @@ pub enum Query {
         /// A regular expression for a whole term.
         regex: LuceneRegex,
     },
-    /// `field:[from TO to]`; at least one bound is a text.
+    /// `field:[from TO to]`
     Range {
         /// The field.
         field: String,
@@ -87,6 +87,12 @@ pub struct Clause {
     pub occur: Occur,
     /// What it finds.
     pub query: Query,
+    /// What the AND or OR before it makes of the clause before it. That clause has it already. If it
+    /// has only words that are left out, the next one before it gets it.
+    pub before: Option<Occur>,
+    /// Whether `+`, `-` or NOT stands before it. The first clause of a group without one is the group
+    /// itself if the others have only words that are left out.
+    pub has_sign: bool,
 }
 
 /// What a clause means for its group. A document is in a group if it is in all required clauses and
@@ -107,21 +113,5 @@ impl Query {
     pub fn boosted(self, factor: f32) -> Self {
         let plain = if let Self::Boosted { query, .. } = self { *query } else { self };
         if factor == 1.0 { plain } else { Self::Boosted { query: Box::new(plain), factor } }
-    }
-
-    /// The query as Solr carries out a whole query: a group with prohibited clauses only finds all
-    /// other documents. In Lucene, and in Solr for a group inside another one, it finds nothing.
-    #[must_use]
-    pub fn against_all_documents(self) -> Self {
-        match self {
-            Self::Group(mut clauses) => {
-                if clauses.iter().all(|clause| clause.occur == Occur::Prohibited) {
-                    clauses.insert(0, Clause { occur: Occur::Required, query: Self::All });
-                }
-                Self::Group(clauses)
-            }
-            Self::Boosted { query, factor } => Self::Boosted { query: Box::new(query.against_all_documents()), factor },
-            other => other,
-        }
     }
 }

@@ -18,7 +18,7 @@ pub struct Queries {
 
 impl SearchRequest {
     /// Reads the queries. The field and the operator of the schema count where the request has
-    /// none. A query that only prohibits finds all other documents, as in Solr.
+    /// none.
     ///
     /// # Errors
     /// A text is no query; the error names its parameter and the place in the text.
@@ -28,8 +28,7 @@ impl SearchRequest {
             operator: self.operator.unwrap_or(schema.default_operator),
         };
         let read = |parameter: &str, text: &String| {
-            let query = reader.read(text).map_err(|error| RequestProblem::Query(error).of(parameter))?;
-            Ok(query.against_all_documents())
+            reader.read(text).map_err(|error| RequestProblem::Query(error).of(parameter))
         };
         let facets = self.facets.as_ref().map(|facets| facets.queries.as_slice()).unwrap_or_default();
         Ok(Queries {
