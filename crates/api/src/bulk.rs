@@ -129,7 +129,9 @@ impl Turns {
             let _ = pin!(yield_now()).poll(&mut cx);
         } else {
             let mut timer = Box::pin(sleep(between));
-            let _ = timer.as_mut().poll(&mut cx);
+            if timer.as_mut().poll(&mut cx).is_ready() {
+                return self.give_next();
+            }
             self.0.lock().between = Some(timer);
         }
     }

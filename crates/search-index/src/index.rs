@@ -17,6 +17,7 @@ use ombak_search::schema::Schema;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -182,13 +183,14 @@ impl Index {
         document: &IndexDocument,
     ) -> Result<(), IndexError> {
         let maker = DocumentMaker { layout: &self.layout, schema: &self.schema, analyzers: &self.analyzers };
-        match maker.make(partition, generation, key, document) {
-            Ok(document) => writer.add_document(document).map(|_| ()).map_err(IndexError::from),
-            Err(bad) => {
-                self.refuse(1, &bad.to_string());
-                Ok(())
-            }
+        // A panic over one value must not count as damage: the index would be built anew for ever.
+        let made = catch_unwind(AssertUnwindSafe(|| maker.make(partition, generation, key, document)));
+        match made {
+            Ok(Ok(document)) => return writer.add_document(document).map(|_| ()).map_err(IndexError::from),
+            Ok(Err(bad)) => self.refuse(1, &bad.to_string()),
+            Err(_) => self.refuse(1, "the code that reads it panicked"),
         }
+        Ok(())
     }
 
     /// Lucene refuses such documents too. An error would stop the feed at this object for ever.
@@ -261,6 +263,14 @@ impl Index {
     /// A file is damaged or cannot be read.
     pub fn check(&self) -> Result<(), IndexError> {
         guarded(|| opening::check_sums(&self.library))
+    }
+}
+
+impl Index {
+    /// Closes its writer, if that is idle. It blocks until merges that are under way have ended, so
+    /// that nothing writes any more to files that are about to be removed.
+    pub fn close_writer(&self) {
+        self.writers.forget(self.owner);
     }
 }
 

@@ -100,6 +100,14 @@ impl Background {
     }
 }
 
+impl Drop for Background {
+    /// Turns of consumers end, which would otherwise follow each other.
+    fn drop(&mut self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        self.feed_threads.iter().for_each(FairPool::stop);
+    }
+}
+
 fn sync(partitions: &PartitionTable, now: Instant) {
     for partition in partitions.all_open() {
         if let Err(e) = partition.store().sync_if_due(now) {

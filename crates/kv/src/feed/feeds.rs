@@ -31,6 +31,8 @@ pub(crate) struct Feeds {
     of_sources: Vec<Arc<Led>>,
     /// Whether a source does not know its consumers yet.
     awaits_sources: bool,
+    /// The number of the next consumer.
+    next_number: u64,
 }
 
 impl Feeds {
@@ -48,10 +50,10 @@ impl Feeds {
         if !config.hooks.follows_changes() {
             return Ok(None);
         }
-        let led = |consumer: &Arc<dyn ChangeConsumer>| {
+        let led = |(number, consumer): (usize, &Arc<dyn ChangeConsumer>)| {
             let in_file = || CursorFile::open(config.fs.clone(), &config.data_dir, consumer.name());
             let places = consumer.kept_places().map_or_else(|| Places::File(in_file()), Places::Consumer);
-            Arc::new(Led::new(consumer.clone(), Follower::new(consumer.clone(), places)))
+            Arc::new(Led::new(number as u64, consumer.clone(), Follower::new(consumer.clone(), places)))
         };
         let pool_config = FairPoolConfig {
             name: "ombak-feed",
@@ -69,7 +71,8 @@ impl Feeds {
                 stops: stops.clone(),
             }),
             pool: FairPool::start(&config.runtime, pool_config)?,
-            consumers: config.hooks.consumers.iter().map(led).collect(),
+            consumers: config.hooks.consumers.iter().enumerate().map(led).collect(),
+            next_number: config.hooks.consumers.len() as u64,
             sources: config.hooks.consumer_sources.clone(),
             of_sources: Vec::new(),
             awaits_sources: false,
@@ -92,9 +95,9 @@ impl Feeds {
         if self.followed.stops.load(Ordering::Relaxed) {
             return;
         }
-        for (at, led) in self.consumers.iter().chain(&self.of_sources).enumerate() {
+        for led in self.consumers.iter().chain(&self.of_sources) {
             if let Some(taken) = led.take() {
-                let pool = self.pool.of(Tenant { group: at as u64, member: 0 });
+                let pool = self.pool.of(Tenant { group: led.number, member: 0 });
                 lead(&self.followed, &pool, taken);
             }
         }
@@ -114,7 +117,9 @@ impl Feeds {
                 Some(at) => before.swap_remove(at),
                 None => {
                     let places = Places::Consumer(consumer.kept_places().unwrap_or_default());
-                    Arc::new(Led::new(consumer.clone(), Follower::new(consumer, places)))
+                    let number = self.next_number;
+                    self.next_number += 1;
+                    Arc::new(Led::new(number, consumer.clone(), Follower::new(consumer, places)))
                 }
             });
         }
@@ -126,7 +131,9 @@ impl Feeds {
     }
 
     /// Asks a store to keep the removals that some consumer needs. Only places that were kept
-    /// count, because a restart goes on from these.
+    /// count, because a restart goes on from these. A consumer that keeps its places itself, and
+    /// had nothing else to write, may write them a little later: then a restart in between can have
+    /// it begin anew.
     fn keep_removals_of(&self, partition: &Partition) {
         let (number, store) = (partition.number(), partition.store());
         let (first_seq, last_seq) = (store.first_seq(), store.last_seq());

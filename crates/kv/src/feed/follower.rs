@@ -43,7 +43,7 @@ impl Follower {
     }
 
     /// Goes on in a partition for a bounded number of steps, and begins none when `is_over`. Returns
-    /// whether there may be more. After an error the consumer begins again from its place some turns
+    /// whether there may be more. After an error the consumer begins again from its place some time
     /// later. A version that cannot be read holds it up until it is repaired. `now` is a moment that
     /// lies before the call.
     pub(super) fn follow(
@@ -53,7 +53,7 @@ impl Follower {
         is_over: &dyn Fn() -> bool,
     ) -> bool {
         let number = at.0.number();
-        if self.pauses.get_mut(&number).is_some_and(Pause::lasts) {
+        if self.pauses.get(&number).is_some_and(|pause| pause.lasts(now)) {
             return false;
         }
         // What a consumer took of a step before it panicked comes again.
@@ -64,7 +64,7 @@ impl Follower {
             Ok(false) => drop(self.pauses.remove(&number)),
             Err(error) => {
                 self.tellings.remove(&number);
-                let pause = Pause::after(self.pauses.get(&number));
+                let pause = Pause::after(self.pauses.get(&number), now);
                 self.pauses.insert(number, pause);
                 if !matches!(error, Error::Stopping) {
                     let consumer = self.consumer.name();

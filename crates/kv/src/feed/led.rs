@@ -30,6 +30,8 @@ pub(super) struct Followed {
 
 /// A consumer; see the module.
 pub(super) struct Led {
+    /// A number that no other consumer has had since the start.
+    pub(super) number: u64,
     consumer: Arc<dyn ChangeConsumer>,
     place: Mutex<Place>,
     /// The seqs of its places when it last kept them.
@@ -47,10 +49,11 @@ struct Place {
 }
 
 impl Led {
-    pub(super) fn new(consumer: Arc<dyn ChangeConsumer>, follower: Follower) -> Self {
+    pub(super) fn new(number: u64, consumer: Arc<dyn ChangeConsumer>, follower: Follower) -> Self {
         let kept_seqs = Mutex::new(follower.seqs());
         let place = Mutex::new(Place { follower, next: 0 });
-        Self { consumer, place, kept_seqs, is_taken: AtomicBool::new(false), is_dropped: AtomicBool::new(false) }
+        let (is_taken, is_dropped) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { number, consumer, place, kept_seqs, is_taken, is_dropped }
     }
 
     pub(super) fn is_of(&self, consumer: &Arc<dyn ChangeConsumer>) -> bool {

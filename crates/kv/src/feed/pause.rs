@@ -1,28 +1,28 @@
 //! How long a consumer waits in a partition in which something failed.
 
-/// The rounds after the first failure, and the most after several in a row.
-const ROUNDS_MIN: u32 = 25;
-const ROUNDS_MAX: u32 = 300;
+use std::time::{Duration, Instant};
+
+/// The pause after the first failure, and the longest after several in a row.
+const PAUSE_MIN: Duration = Duration::from_secs(5);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// The pause after a failure; see the module. Each failure in a row doubles it, because a consumer
 /// that begins anew reads a whole store each time.
 pub(super) struct Pause {
-    rounds: u32,
-    left: u32,
+    length: Duration,
+    until: Instant,
 }
 
 impl Pause {
     /// The pause after one more failure.
-    pub(super) fn after(before: Option<&Self>) -> Self {
-        let rounds = before.map_or(ROUNDS_MIN, |before| (before.rounds * 2).min(ROUNDS_MAX));
-        Self { rounds, left: rounds }
+    pub(super) fn after(before: Option<&Self>, now: Instant) -> Self {
+        let length = before.map_or(PAUSE_MIN, |before| (before.length * 2).min(PAUSE_MAX));
+        Self { length, until: now + length }
     }
 
-    /// Takes part in a round. Returns whether it is one of the pause.
-    pub(super) fn lasts(&mut self) -> bool {
-        let lasts = self.left > 0;
-        self.left -= u32::from(lasts);
-        lasts
+    /// Whether it is not over yet.
+    pub(super) fn lasts(&self, now: Instant) -> bool {
+        now < self.until
     }
 }
 
@@ -32,16 +32,14 @@ mod tests {
 
     #[test]
     fn a_pause_doubles_up_to_its_bound() {
-        let rounds = |mut pause: Pause| {
-            let count = (0..1000).take_while(|_| pause.lasts()).count();
-            (count, pause)
-        };
-        let (first, pause) = rounds(Pause::after(None));
-        let (second, mut pause) = rounds(Pause::after(Some(&pause)));
-        assert_eq!((first, second), (25, 50));
+        let now = Instant::now();
+        let mut pause = Pause::after(None, now);
+        assert!(pause.lasts(now + PAUSE_MIN - Duration::from_millis(1)) && !pause.lasts(now + PAUSE_MIN));
+        pause = Pause::after(Some(&pause), now);
+        assert!(pause.lasts(now + PAUSE_MIN) && !pause.lasts(now + 2 * PAUSE_MIN));
         for _ in 0..40 {
-            pause = Pause::after(Some(&pause));
+            pause = Pause::after(Some(&pause), now);
         }
-        assert_eq!(rounds(pause).0, 300);
+        assert!(pause.lasts(now + PAUSE_MAX / 2) && !pause.lasts(now + PAUSE_MAX));
     }
 }

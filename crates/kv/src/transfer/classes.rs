@@ -141,8 +141,13 @@ impl Classes {
     /// Sets which classes of a partition are joining.
     pub(crate) fn set_joining(&self, partition: u32, joining: Span) {
         if let Some(place) = self.places.get(partition as usize) {
-            let before = place.joining.swap(joining.to_bits(), Ordering::SeqCst);
-            place.changes.fetch_add(u64::from(before != joining.to_bits()), Ordering::SeqCst);
+            if place.joining.load(Ordering::SeqCst) == joining.to_bits() {
+                return;
+            }
+            // Whoever sees the new state sees one of these numbers, or a later one.
+            place.changes.fetch_add(1, Ordering::SeqCst);
+            place.joining.store(joining.to_bits(), Ordering::SeqCst);
+            place.changes.fetch_add(1, Ordering::SeqCst);
         }
     }
 

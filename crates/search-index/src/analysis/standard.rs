@@ -127,7 +127,9 @@ pub(super) fn standard_words(text: &str) -> Vec<&str> {
     let mut at = 0;
     while at < chars.len() {
         let start = chars[at].0;
-        let (mut end_at, mut is_word) = piece_end(&chars, at);
+        // What is longer is cut anyway, and no piece may look at the whole rest of a long text.
+        let ahead = chars.len().min(at + 2 * WORD_UNITS_MAX);
+        let (mut end_at, mut is_word) = piece_end(&chars[..ahead], at);
         // A character has at most two code units.
         if end_at - at > WORD_UNITS_MAX / 2 {
             let window_end_at = at + chars_of_window(&text[start..]);

@@ -177,6 +177,15 @@ fn long_words_become_several() {
     assert!(grams.iter().all(|token| token.text.len() <= 64));
 }
 
+/// With a look at the whole rest of the text for each word, this would take minutes.
+#[test]
+fn a_long_text_without_separators_is_split_in_one_pass() {
+    for text in ["x".repeat(4 << 20), "\u{e01}".repeat(1 << 20), "1234,".repeat(1 << 19)] {
+        let words = chain("StandardTokenizer", &[]).terms(&text);
+        assert!(words.len() > text.len() / 1_024);
+    }
+}
+
 #[test]
 fn what_has_another_effect_than_in_solr_is_told() {
     let notes = analysis_notes(&default_schema().unwrap());

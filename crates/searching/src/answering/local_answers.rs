@@ -108,9 +108,11 @@ impl FeatureAnswers for LocalAnswers {
         if homes.is_empty() {
             return Err(busy("the search index of this node does not have everything yet"));
         }
+        // It can end while the search is under way, which then lacked something all the same.
+        let was_told = build.is_told_of(&homes);
         let mut answer = self.search(&build, asked, &question, &homes)?;
         if let NodeAnswer::Found(part) = &mut answer {
-            part.is_partial |= fresh.len() < homes.len() || build.is_told_of(&homes);
+            part.is_partial |= fresh.len() < homes.len() || was_told || build.is_told_of(&homes);
         }
         Ok(FeatureAnswer { homes, bytes: answer.to_bytes() })
     }

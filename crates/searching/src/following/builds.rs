@@ -34,6 +34,8 @@ pub(crate) struct Builds {
     /// The builds of each index, oldest first. The last one is what the catalog wants.
     open: RwLock<BTreeMap<String, Vec<Arc<IndexFollower>>>>,
     seen: Mutex<Seen>,
+    /// Builds whose files are being removed.
+    removing: Arc<Mutex<BTreeSet<BuildId>>>,
     /// Whether the records of the node are known.
     is_attached: AtomicBool,
 }
@@ -59,6 +61,7 @@ impl Builds {
             writers,
             open: RwLock::default(),
             seen: Mutex::default(),
+            removing: Arc::default(),
             is_attached: AtomicBool::new(false),
         }
     }
@@ -102,7 +105,11 @@ impl Builds {
         for (name, record) in &wanted {
             let builds = open.entry(name.clone()).or_default();
             let is_open = builds.iter().any(|build| build.record.build == record.build);
-            if !is_open && let Some(build) = self.open(name, record, seen) {
+            let is_going = self.removing.lock().contains(&(record.incarnation, record.build));
+            if !is_open
+                && !is_going
+                && let Some(build) = self.open(name, record, seen)
+            {
                 builds.push(build);
             }
         }
@@ -221,9 +228,24 @@ impl Builds {
         Ok(Arc::new(IndexFollower::new(name.to_owned(), (record, schema), files)))
     }
 
-    fn remove(&self, build: &IndexFollower) {
-        build.close();
-        remove_directory(&self.directory(&build.record));
+    /// Removes the files of a build when nothing writes to them any more. Nobody waits for that, and
+    /// the same build is not opened again before.
+    fn remove(&self, build: &Arc<IndexFollower>) {
+        let id = (build.record.incarnation, build.record.build);
+        self.removing.lock().insert(id);
+        let work = {
+            let (build, path, removing) = (build.clone(), self.directory(&build.record), self.removing.clone());
+            move || {
+                build.close();
+                remove_directory(&path);
+                removing.lock().remove(&id);
+            }
+        };
+        let thread = std::thread::Builder::new().name("ombak-search-files".to_owned());
+        if let Err(error) = thread.spawn(work.clone()) {
+            warn!(%error, "no thread can be started to remove the files of a search index, so others wait for it");
+            work();
+        }
     }
 }
 

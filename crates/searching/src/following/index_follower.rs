@@ -10,7 +10,7 @@ use ombak_search::schema::Schema;
 use ombak_search_index::{Index, IndexChange, IndexError};
 use ombak_storage::{Change, Detail, FeedCursor};
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,6 +33,9 @@ pub(crate) struct IndexFollower {
     /// A file that is there as long as nobody removes the files.
     sign: PathBuf,
     state: Mutex<State>,
+    /// The buckets that the index is to have, if they have changed. Whoever changes them never waits
+    /// for a write.
+    wanted: Mutex<Option<Association>>,
     /// What queries look at. It is never locked while something is written.
     standing: Mutex<Standing>,
     /// Whether its files are damaged.
@@ -50,7 +53,6 @@ struct State {
     /// What is not in the index yet.
     waiting: Waiting,
     kept_at: Option<Instant>,
-    last_error: Option<String>,
     /// Whether changes were lost that had been taken, because they could not be written. They must
     /// be told again before anything is kept.
     has_lost_changes: bool,
@@ -64,8 +66,11 @@ struct Standing {
     /// For each partition of which the index has everything, a moment before which everything is in
     /// it.
     fresh: BTreeMap<u32, Instant>,
-    /// The partitions of which it is told everything.
+    /// The partitions of which it is told everything, and those of which it was told everything
+    /// that is not written yet.
     being_told: BTreeSet<u32>,
+    /// Why its last write failed, if it did.
+    last_error: Option<String>,
 }
 
 /// What ends when an index was told everything of a partition.
@@ -89,6 +94,31 @@ pub(crate) struct FollowerStatus {
     pub(crate) last_error: Option<String>,
 }
 
+impl State {
+    fn take_association(&mut self, association: Association) {
+        // From now on changes are told apart by the new one, so each partition may have its keys.
+        for place in self.places.partitions.values_mut() {
+            if !place.covered.contains(&association) {
+                place.covered.push(association.clone());
+            }
+        }
+        for telling in self.told.values_mut() {
+            if !telling.associations.contains(&association) {
+                telling.associations.push(association.clone());
+            }
+        }
+        self.current = association;
+    }
+
+    /// The partitions of which the index may lack something, as long as nothing waits.
+    fn lacking(&self) -> BTreeSet<u32> {
+        let lacks = |(number, place): &(&u32, &PartitionPlace)| {
+            self.told.contains_key(number) || place.covered != [self.current.clone()]
+        };
+        self.places.partitions.iter().filter(lacks).map(|(number, _)| *number).collect()
+    }
+}
+
 impl IndexFollower {
     pub(super) fn new(
         name: String,
@@ -101,7 +131,6 @@ impl IndexFollower {
             told: BTreeMap::new(),
             waiting: Waiting::default(),
             kept_at: None,
-            last_error: None,
             has_lost_changes: false,
             is_closed: false,
         };
@@ -112,6 +141,7 @@ impl IndexFollower {
             index,
             sign,
             state: Mutex::new(state),
+            wanted: Mutex::default(),
             standing: Mutex::default(),
             is_damaged: AtomicBool::new(false),
             is_doubtful: AtomicBool::new(false),
@@ -126,9 +156,10 @@ impl IndexFollower {
         }
     }
 
-    /// Nothing is written from now on. Waits for a write that is under way.
+    /// Nothing is written from now on. Waits for a write and for merges that are under way.
     pub(super) fn close(&self) {
         self.state.lock().is_closed = true;
+        self.index.close_writer();
     }
 
     /// Checks the files, if a query has met what may be damage. Reads all of them.
@@ -159,26 +190,20 @@ impl IndexFollower {
         partitions.into_iter().all(|partition| standing.fresh.contains_key(&partition))
     }
 
-    /// Takes the buckets that the index has from now on.
+    /// Sets the buckets that the index has from the next change on.
     pub(super) fn set_association(&self, association: Association) {
-        let mut state = self.state.lock();
-        if state.current == association {
-            return;
-        }
-        // From now on changes are told apart by the new one, so each partition may have its keys.
-        for place in state.places.partitions.values_mut() {
-            if !place.covered.contains(&association) {
-                place.covered.push(association.clone());
-            }
-        }
-        for telling in state.told.values_mut() {
-            if !telling.associations.contains(&association) {
-                telling.associations.push(association.clone());
-            }
-        }
-        state.current = association;
+        *self.wanted.lock() = Some(association);
     }
 
+    /// Locks the state, and takes the buckets that the index has from now on.
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        let wanted = self.wanted.lock().take();
+        if let Some(association) = wanted.filter(|association| *association != state.current) {
+            state.take_association(association);
+        }
+        state
+    }
     /// Whether an index is told everything of one of these partitions, because buckets have come
     /// into it. Then it may lack some of them.
     pub(crate) fn is_told_of(&self, partitions: &[u32]) -> bool {
@@ -199,9 +224,9 @@ impl IndexFollower {
 
     /// How it stands.
     pub(crate) fn status(&self) -> FollowerStatus {
-        let last_error = self.state.lock().last_error.clone();
         let standing = self.standing.lock();
-        FollowerStatus { fresh: standing.fresh.clone(), being_told: standing.being_told.clone(), last_error }
+        let (fresh, being_told) = (standing.fresh.clone(), standing.being_told.clone());
+        FollowerStatus { fresh, being_told, last_error: standing.last_error.clone() }
     }
 
     /// Makes the documents of the keys of changes, where the index has them or may have had them.
@@ -210,7 +235,7 @@ impl IndexFollower {
         for change in changes {
             let key = change.key();
             let (is_covered, may_be_there, has_it, generation) = {
-                let state = self.state.lock();
+                let state = self.state();
                 let place = state.places.partitions.get(&partition);
                 let covered = place.map(|place| &place.covered[..]).unwrap_or_default();
                 let may_be_there = covered.iter().any(|association| association.covers(key));
@@ -251,13 +276,22 @@ impl IndexFollower {
         if state.is_closed {
             return Err(Error::Stopping);
         }
+        if state.has_lost_changes {
+            // A later write would make durable what follows them, and they were never told again.
+            return Err(self.lacks_changes());
+        }
         let written = self.index.write(state.waiting.take(), place);
         if let Err(error) = &written {
             self.met(error);
             state.has_lost_changes = true;
         }
-        state.last_error = written.as_ref().err().map(ToString::to_string);
+        self.standing.lock().last_error = written.as_ref().err().map(ToString::to_string);
         written.map_err(failed)
+    }
+
+    fn lacks_changes(&self) -> Error {
+        let why = self.standing.lock().last_error.clone().unwrap_or_default();
+        StoreFailure::new(StoreFailureKind::Io, format!("a search index lacks changes: {why}")).into()
     }
 }
 
@@ -278,7 +312,7 @@ impl ChangeConsumer for IndexFollower {
     }
 
     fn kept_places(&self) -> Option<BTreeMap<u32, FeedCursor>> {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         let read = Places::read(&self.index.place());
         // Without its places, nothing is known of the documents that are there.
         self.is_damaged.fetch_or(read.is_none(), Ordering::Relaxed);
@@ -293,7 +327,7 @@ impl ChangeConsumer for IndexFollower {
             }
         }
         state.told.clear();
-        self.standing.lock().being_told.clear();
+        self.standing.lock().being_told = state.lacking();
         state.waiting = Waiting::default();
         state.has_lost_changes = false;
         let places = state.places.partitions.iter();
@@ -301,7 +335,7 @@ impl ChangeConsumer for IndexFollower {
     }
 
     fn wants_everything(&self, store: &dyn FollowedStore) -> bool {
-        let state = self.state.lock();
+        let state = self.state();
         let place = state.places.partitions.get(&store.number());
         let lacks_something = |place: &PartitionPlace| {
             place.covered != [state.current.clone()] || place.set_aside_to != store.set_aside_to()
@@ -310,7 +344,7 @@ impl ChangeConsumer for IndexFollower {
     }
 
     fn begin_anew(&self, store: &dyn FollowedStore, why: Anew) -> Result<(), Error> {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         let association = state.current.clone();
         let set_aside_to = store.set_aside_to();
         let known = state.places.partitions.get(&store.number());
@@ -327,6 +361,8 @@ impl ChangeConsumer for IndexFollower {
         if is_anew {
             place.cursor = None;
             place.generation += 1;
+            // Until it was told everything it wants to be, whatever happens in between.
+            place.set_aside_to = u64::MAX;
         }
         if !place.covered.contains(&association) {
             place.covered.push(association.clone());
@@ -341,17 +377,16 @@ impl ChangeConsumer for IndexFollower {
     }
 
     fn apply_everything(&self, store: &dyn FollowedStore, versions: &[Change]) -> Result<(), Error> {
-        let is_anew = self.state.lock().told.get(&store.number()).is_none_or(|telling| telling.is_anew);
+        let is_anew = self.state().told.get(&store.number()).is_none_or(|telling| telling.is_anew);
         self.take(store, versions, if is_anew { IsKnown::Not } else { IsKnown::IfCovered })
     }
 
     fn told_everything(&self, store: &dyn FollowedStore) -> Result<(), Error> {
         let partition = store.number();
         let sweep = {
-            let mut state = self.state.lock();
+            let mut state = self.state();
             let Some(telling) = state.told.remove(&partition) else { return Ok(()) };
             let Telling { associations, is_anew, set_aside_to } = telling;
-            self.standing.lock().being_told.remove(&partition);
             let place = state.places.partitions.entry(partition).or_default();
             // Keys of a bucket that left meanwhile were removed, also if it has come back.
             place.covered = associations;
@@ -363,10 +398,9 @@ impl ChangeConsumer for IndexFollower {
 
     fn keep(&self, FeedProgress { places, up_to_date }: &FeedProgress<'_>) -> Result<(), Error> {
         self.check_if_doubtful();
-        let mut state = self.state.lock();
+        let mut state = self.state();
         if state.has_lost_changes {
-            let why = state.last_error.clone().unwrap_or_default();
-            return Err(StoreFailure::new(StoreFailureKind::Io, format!("a search index lacks changes: {why}")).into());
+            return Err(self.lacks_changes());
         }
         let now = up_to_date.values().max().copied();
         for (number, place) in &mut state.places.partitions {
@@ -380,7 +414,9 @@ impl ChangeConsumer for IndexFollower {
             state.kept_at = now;
         }
         let fresh = up_to_date.iter().filter(|(number, _)| places.contains_key(number));
-        self.standing.lock().fresh.extend(fresh.map(|(number, since)| (*number, *since)));
+        let mut standing = self.standing.lock();
+        standing.fresh.extend(fresh.map(|(number, since)| (*number, *since)));
+        standing.being_told = state.lacking();
         Ok(())
     }
 }
