@@ -242,8 +242,9 @@ fn a_fold_tells_how_far_it_is_and_ends_with_its_command() {
     node.signal(Signal::STOP);
     let mut command = fold(&["--progress"]);
     pause(Duration::from_millis(300));
-    kill_process(Pid::from_child(&command), Signal::INT).unwrap();
-    assert_eq!(command.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+    // A shell that starts tests in the background lets them ignore the signal of Ctrl-C.
+    kill_process(Pid::from_child(&command), Signal::TERM).unwrap();
+    assert_eq!(command.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
     node.signal(Signal::CONT);
     until("no fold is under way", || under_way(&home, &node) == json!({ "folds": [] }));
     node.stop();
