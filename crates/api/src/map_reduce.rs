@@ -2,8 +2,8 @@
 //! jobs are switched off.
 //!
 //! A client needs the permission for each bucket of which a job takes keys or reads objects. Those
-//! that the request names are checked when it has been read. Those that a search finds, or that come
-//! out of a phase, are checked by [`ClientAccess`] while the job runs.
+//! that the request names are checked when it has been read. Those that a search finds, or that
+//! come out of a phase, are checked by [`ClientAccess`] while the job runs.
 
 #[cfg(test)]
 pub(crate) mod sample_jobs;

@@ -182,8 +182,8 @@ impl Search {
     }
 
     /// Keeps a schema under a name. Indexes that exist keep theirs until they are rebuilt. Returns
-    /// what has another effect than in Solr, as far as that fits in [`NOTES_MAX`] notes, and without
-    /// what is the same in the default schema. Blocks.
+    /// what has another effect than in Solr, as far as that fits in [`NOTES_MAX`] notes, and
+    /// without what is the same in the default schema. Blocks.
     pub fn put_schema(&self, name: &str, xml: &[u8]) -> Result<Vec<String>, AdminError> {
         check_schema_name(name)?;
         let schema = Schema::read(xml)?;

@@ -237,8 +237,8 @@ fn put_failure(failure: &Failure, out: &mut Writer) {
             optional(input.as_deref(), out);
             optional(stack.as_deref(), out);
         }
-        // Only the owner of a job asks whether it may read a bucket, and only it finds the inputs, so
-        // no part fails for that.
+        // Only the owner of a job asks whether it may read a bucket, and only it finds the inputs,
+        // so no part fails for that.
         Failure::Forbidden(text) | Failure::Inputs(InputsFailure { why: text, .. }) | Failure::Other(text) => {
             out.u8(2);
             let cut = text.char_indices().map(|(at, _)| at).take_while(|at| *at < TEXT_BYTES_MAX - 4).last();

@@ -16,8 +16,8 @@ pub(crate) trait LocalPart: Send {
     fn work_class(&self) -> WorkClass;
 
     /// Makes the next items. What they say must have been true when a snapshot of the step was
-    /// taken: the answer checks afterwards that the node still was a full replica. A step that takes
-    /// long asks at times whether it is still waited for.
+    /// taken: the answer checks afterwards that the node still was a full replica. A step that
+    /// takes long asks at times whether it is still waited for.
     fn step(&mut self, waited: &Waited<'_>) -> Result<Step, Error>;
 }
 

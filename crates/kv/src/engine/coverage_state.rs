@@ -53,8 +53,8 @@ impl CoverageState {
         Self { participates, counts, begun: AtomicU64::new(0), full_since }
     }
 
-    /// A moment since which the classes of a partition that are full have not changed, of which this
-    /// is the number of changes so far. It is not before the first call with that number.
+    /// A moment since which the classes of a partition that are full have not changed, of which
+    /// this is the number of changes so far. It is not before the first call with that number.
     pub(crate) fn full_since(&self, partition: u32, changes: u64, now: Instant) -> Instant {
         let mut full_since = self.full_since.lock();
         let known = full_since.entry(partition).or_insert((changes, now));

@@ -42,10 +42,10 @@ impl Follower {
         self.tellings.retain(|partition, _| is_open(*partition));
     }
 
-    /// Goes on in a partition for a bounded number of steps, and begins none when `is_over`. Returns
-    /// whether there may be more. After an error the consumer begins again from its place some time
-    /// later. A version that cannot be read holds it up until it is repaired. `now` is a moment that
-    /// lies before the call.
+    /// Goes on in a partition for a bounded number of steps, and begins none when `is_over`.
+    /// Returns whether there may be more. After an error the consumer begins again from its place
+    /// some time later. A version that cannot be read holds it up until it is repaired. `now` is a
+    /// moment that lies before the call.
     pub(super) fn follow(
         &mut self,
         at: (&Partition, &dyn FollowedStore),
@@ -256,8 +256,8 @@ impl Follower {
         kept
     }
 
-    /// The seq of its place in each partition that has one. Those of a partition of which it is told
-    /// everything go on from where that began.
+    /// The seq of its place in each partition that has one. Those of a partition of which it is
+    /// told everything go on from where that began.
     pub(super) fn seqs(&self) -> BTreeMap<u32, u64> {
         let mut seqs = self.places.seqs();
         for (number, telling) in &self.tellings {

@@ -5,8 +5,8 @@
 //! bound of what stores keep for consumers that lag.
 //!
 //! What it is not: it reads no files of stores, and decides nothing about changes. The feed is a
-//! part of the stores (`ombak_storage::feed`). A node without consumers has no such threads, and its
-//! stores keep nothing.
+//! part of the stores (`ombak_storage::feed`). A node without consumers has no such threads, and
+//! its stores keep nothing.
 //!
 //! Invariants:
 //! * A place is saved only after the consumer has what lies before it.

@@ -66,8 +66,9 @@ pub trait ChangeConsumer: Send + Sync {
         Ok(())
     }
 
-    /// The end of a turn, in which it was led along some partitions or all. A consumer that keeps its places makes durable what
-    /// it took, together with these. After an error it is told again what came since then.
+    /// The end of a turn, in which it was led along some partitions or all. A consumer that keeps
+    /// its places makes durable what it took, together with these. After an error it is told again
+    /// what came since then.
     fn keep(&self, _progress: &FeedProgress<'_>) -> Result<(), Error> {
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! What the crate `ombak-repair` uses of this one, and nobody else: the engine as a
-//! [`RepairHost`], the answers that it is given, and the state that the work reads and changes. Only
-//! the switch of deliberate faults is for `ombak-key-queues`, too.
+//! What the crate `ombak-repair` uses of this one, and nobody else: the engine as a [`RepairHost`],
+//! the answers that it is given, and the state that the work reads and changes. Only the switch of
+//! deliberate faults is for `ombak-key-queues`, too.
 //!
 //! Everything here is told for the work on copies alone. A program that embeds the engine needs
 //! none of it.

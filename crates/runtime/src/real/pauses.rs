@@ -3,15 +3,15 @@
 //! Nobody knows how busy the machine is: other processes share it. But a thread that comes back
 //! late from a short sleep has waited for a processor, as requests do. So whoever comes back late
 //! makes the pauses of the whole process twice as long, and whoever does not makes them a little
-//! shorter. On an idle machine work takes about three quarters of each of its threads. On a busy one
-//! it takes less, until about one pause in twelve ends late.
+//! shorter. On an idle machine work takes about three quarters of each of its threads. On a busy
+//! one it takes less, until about one pause in twelve ends late.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The shortest pause. Linux adds up to 50 µs, the slack of timers. After a much shorter sleep (5 µs
-/// without slack) the scheduler treats the thread as if it had not slept.
+/// The shortest pause. Linux adds up to 50 µs, the slack of timers. After a much shorter sleep (5
+/// µs without slack) the scheduler treats the thread as if it had not slept.
 const PAUSE_MIN: Duration = Duration::from_micros(20);
 /// The longest one. Work goes on, however busy the machine is: a thread has a sixth of its time.
 const PAUSE_MAX: Duration = Duration::from_millis(1);

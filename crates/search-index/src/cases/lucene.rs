@@ -40,7 +40,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("a repetition needs something before it", "Lucene takes the sign for itself there"),
 ];
 
-/// A query, and the numbers of the documents that Lucene finds, in their order; `None` for an error.
+/// A query, and the numbers of the documents that Lucene finds, in their order; `None` for an
+/// error.
 struct Case {
     parameters: Vec<(String, String)>,
     query: String,

@@ -3,8 +3,8 @@
 //! A document is found if each place of the phrase has a word in it, so that the words would have
 //! to be moved by no more positions than the slop: the positions of the words less their places in
 //! the phrase differ by the slop at most. This is Lucene's rule, in which the exchange of two words
-//! costs 2. (The library's own rule is another one.) Without a slop, words of the phrase that are left
-//! out need a place too: `"the quick fox"` is not found where a text begins with `quick fox`.
+//! costs 2. (The library's own rule is another one.) Without a slop, words of the phrase that are
+//! left out need a place too: `"the quick fox"` is not found where a text begins with `quick fox`.
 
 use super::execution::Execution;
 use super::found_documents::FoundDocuments;

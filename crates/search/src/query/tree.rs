@@ -87,11 +87,11 @@ pub struct Clause {
     pub occur: Occur,
     /// What it finds.
     pub query: Query,
-    /// What the AND or OR before it makes of the clause before it. That clause has it already. If it
-    /// has only words that are left out, the next one before it gets it.
+    /// What the AND or OR before it makes of the clause before it. That clause has it already. If
+    /// it has only words that are left out, the next one before it gets it.
     pub before: Option<Occur>,
-    /// Whether `+`, `-` or NOT stands before it. The first clause of a group without one is the group
-    /// itself if the others have only words that are left out.
+    /// Whether `+`, `-` or NOT stands before it. The first clause of a group without one is the
+    /// group itself if the others have only words that are left out.
     pub has_sign: bool,
 }
 

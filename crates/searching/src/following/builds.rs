@@ -228,8 +228,8 @@ impl Builds {
         Ok(Arc::new(IndexFollower::new(name.to_owned(), (record, schema), files)))
     }
 
-    /// Removes the files of a build when nothing writes to them any more. Nobody waits for that, and
-    /// the same build is not opened again before.
+    /// Removes the files of a build when nothing writes to them any more. Nobody waits for that,
+    /// and the same build is not opened again before.
     fn remove(&self, build: &Arc<IndexFollower>) {
         let id = (build.record.incarnation, build.record.build);
         self.removing.lock().insert(id);

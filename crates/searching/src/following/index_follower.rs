@@ -33,8 +33,8 @@ pub(crate) struct IndexFollower {
     /// A file that is there as long as nobody removes the files.
     sign: PathBuf,
     state: Mutex<State>,
-    /// The buckets that the index is to have, if they have changed. Whoever changes them never waits
-    /// for a write.
+    /// The buckets that the index is to have, if they have changed. Whoever changes them never
+    /// waits for a write.
     wanted: Mutex<Option<Association>>,
     /// What queries look at. It is never locked while something is written.
     standing: Mutex<Standing>,
