@@ -136,6 +136,26 @@ fn versions_that_are_set_aside_go_and_come_back() {
 }
 
 #[test]
+fn an_interrupted_telling_is_wanted_again_although_versions_have_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::new(dir.path());
+    world.follower.set_association(association(&["b"]));
+    let a = key("b", "a");
+    world.puts(&a);
+    world.begins(Anew::First);
+    world.is_told_everything_of(&[&a]);
+    assert_eq!(world.keeps(), 1);
+    world.store.set_aside_to.set(9);
+    world.begins(Anew::Wanted);
+    world.store.set_aside_to.set(0);
+    assert!(world.wants_everything());
+    world.begins(Anew::Wanted);
+    world.is_told_everything_of(&[&a]);
+    assert_eq!(world.keeps(), 1);
+    assert!(!world.wants_everything());
+}
+
+#[test]
 fn a_bucket_that_comes_while_everything_is_told_is_told_of_once_more() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::new(dir.path());
@@ -150,10 +170,12 @@ fn a_bucket_that_comes_while_everything_is_told_is_told_of_once_more() {
     world.is_told_everything_of(&[&one]);
     assert_eq!(world.keeps(), 1);
     assert!(world.wants_everything(), "it may lack keys of the second bucket");
+    assert!(world.follower.is_told_of(&[PARTITION]), "answers say that");
     world.begins(Anew::Wanted);
     world.is_told_everything_of(&[&one, &two]);
+    assert!(world.follower.is_told_of(&[PARTITION]), "what it was told is not written yet");
     assert_eq!(world.keeps(), 2);
-    assert!(!world.wants_everything());
+    assert!(!world.wants_everything() && !world.follower.is_told_of(&[PARTITION]));
 }
 
 #[test]

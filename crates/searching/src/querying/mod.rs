@@ -9,6 +9,7 @@
 //! Invariant: an answer has each home partition once, or says that it is partial.
 
 mod error;
+mod held_answers;
 mod prepared;
 mod query;
 

@@ -1,6 +1,7 @@
 //! One query.
 
 use super::error::SearchError;
+use super::held_answers::HeldAnswers;
 use super::prepared::Prepared;
 use crate::answering::{FEATURE, NodeAnswer, SearchQuestion};
 use crate::catalog::IndexRecord;
@@ -79,12 +80,14 @@ impl Query<'_> {
         room: &mut dyn MemoryReservation,
     ) -> Result<Vec<PartAnswer>, SearchError> {
         let mut question = SearchQuestion::new(self.index, self.record.incarnation, begun_ms, self.parameters.to_vec());
-        let (mut parts, missing) = self.ask(&question, None, deadline, room).await?;
+        let mut room = HeldAnswers::none(room);
+        let (mut parts, missing) = self.ask(&question, None, deadline, &mut room).await?;
         if missing.is_empty() {
             return Ok(parts);
         }
         question.takes_stale = true;
-        let (stale, missing) = self.ask(&question, Some(missing), deadline, room).await?;
+        room.hold();
+        let (stale, missing) = self.ask(&question, Some(missing), deadline, &mut room).await?;
         if !missing.is_empty() {
             let is_late = deadline.is_some_and(|deadline| self.runtime.now() >= deadline);
             return Err(if is_late { SearchError::TimedOut } else { SearchError::NotEnoughNodes });
