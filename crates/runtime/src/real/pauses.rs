@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 /// The shortest pause. Linux adds up to 50 µs, the slack of timers. After a much shorter sleep (5
 /// µs without slack) the scheduler treats the thread as if it had not slept.
 const PAUSE_MIN: Duration = Duration::from_micros(20);
-/// The longest one. Work goes on, however busy the machine is: a thread has a sixth of its time.
-const PAUSE_MAX: Duration = Duration::from_millis(1);
+/// The longest one. Work goes on, however busy the machine is: a thread has a third of its time, so
+/// that copies which move arrive soon.
+const PAUSE_MAX: Duration = Duration::from_micros(400);
 /// How much later than asked a thread comes back that has waited for a processor.
 const LATE: Duration = Duration::from_micros(150);
 /// A pause that did not end late makes the next one shorter by this part of it.
