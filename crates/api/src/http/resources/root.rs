@@ -13,7 +13,8 @@ use http::StatusCode;
 pub const PATHS: &[Path] = &[Path::plain("root", &[], run)];
 
 fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    Box::pin(async move { decide(call.ctx, &mut Root, call.request).await })
+    let has_search = call.ctx.search.is_some();
+    Box::pin(async move { decide(call.ctx, &mut Root { has_search }, call.request).await })
 }
 
 /// Riak's resource names with the first parts of their paths (docs/riak/http-api.md §1). The list
@@ -52,8 +53,28 @@ const RESOURCES: [(&str, &[&str]); 16] = [
     ("riak_repl_wm_stats", &["riak-repl"]),
 ];
 
+/// Those of search. Riak's Python client does nothing of search over HTTP without them.
+const OF_SEARCH: [(&str, &[&str]); 4] = [
+    ("yz_wm_extract", &["search"]),
+    ("yz_wm_index", &["search"]),
+    ("yz_wm_schema", &["search"]),
+    ("yz_wm_search", &["search", "solr"]),
+];
+
 /// The resource `GET /`.
-pub struct Root;
+pub struct Root {
+    /// Whether the node has search.
+    pub has_search: bool,
+}
+
+impl Root {
+    /// A line for each path of each resource.
+    fn each(&self, line: impl Fn(&str, &str) -> String) -> Vec<String> {
+        let of_search: &[_] = if self.has_search { &OF_SEARCH } else { &[] };
+        let all = RESOURCES.iter().chain(of_search);
+        all.flat_map(|(name, paths)| paths.iter().map(|path| line(name, path))).collect()
+    }
+}
 
 impl Resource for Root {
     fn access(&self) -> Option<Access<'_>> {
@@ -72,20 +93,16 @@ impl Resource for Root {
     async fn answer(&mut self, offer: usize) -> Reply {
         let mut answer = match offer {
             0 => {
-                let items = each(|name, path| format!("<li><a href=\"/{path}\">{name}</a></li>")).concat();
+                let items = self.each(|name, path| format!("<li><a href=\"/{path}\">{name}</a></li>")).concat();
                 reply::html(StatusCode::OK, format!("<html><body><ul>{items}</ul></body></html>"))
             }
             // A member name occurs once for each of its paths, as clients of Riak expect.
             _ => {
-                let members = each(|name, path| format!("\"{name}\":\"/{path}\"")).join(",");
+                let members = self.each(|name, path| format!("\"{name}\":\"/{path}\"")).join(",");
                 reply::json(StatusCode::OK, format!("{{{members}}}"))
             }
         };
-        answer.set(name::LINK, each(|name, path| format!("</{path}>; rel=\"{name}\"")).join(","));
+        answer.set(name::LINK, self.each(|name, path| format!("</{path}>; rel=\"{name}\"")).join(","));
         answer
     }
-}
-
-fn each(line: impl Fn(&str, &str) -> String) -> Vec<String> {
-    RESOURCES.iter().flat_map(|(name, paths)| paths.iter().map(|path| line(name, path))).collect()
 }

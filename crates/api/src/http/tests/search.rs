@@ -37,6 +37,15 @@ async fn open() -> Server {
     searching(JobSwitches::default(), None).await
 }
 
+#[tokio::test]
+async fn the_root_names_the_resources_of_search() {
+    let root = open().await.request("GET", "/", "Accept: application/json\r\n", "").await.json();
+    for name in ["yz_wm_extract", "yz_wm_index", "yz_wm_schema"] {
+        assert_eq!(root[name], "/search", "{name}");
+    }
+    assert!(root["yz_wm_search"].is_string() && root["riak_kv_wm_ping"] == "/ping");
+}
+
 fn said(answer: &Answer) -> (u16, String) {
     (answer.status, answer.text())
 }
