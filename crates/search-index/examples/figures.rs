@@ -94,6 +94,7 @@ fn document(schema: &Schema, number: u64, numbers: &mut Numbers) -> Result<(Inde
         },
         vtag: None,
         has_error: false,
+        expires_secs: None,
         fields: DocumentFields::read(schema, &pairs, now()?)?,
     };
     Ok((document, json.len()))

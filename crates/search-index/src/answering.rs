@@ -3,7 +3,7 @@
 use crate::analyzers::Analyzers;
 use crate::collect::{FacetCounter, SegmentOrder, SegmentTop, Told, Top};
 use crate::error::IndexError;
-use crate::layout::{Layout, PARTITION};
+use crate::layout::{EXPIRES, Layout, PARTITION};
 use crate::query::limits::Limits;
 use crate::query::{Execution, Plan, Resolver};
 use crate::question::Question;
@@ -86,13 +86,14 @@ impl Answering<'_> {
         let weight = query.weight(scoring)?;
         let mut documents = weight.scorer(on.reader, 1.0)?;
         let asked = Asked::open(self.question, on)?;
+        let living = Living::open(self.question, on)?;
         let order = SegmentOrder::open(self.question.order, self.question.cursor, on)?;
         let mut top = SegmentTop::new(self.question.request.window());
         let mut facets = self.facets.as_ref().map(|facets| facets.open(on)).transpose()?;
         while documents.doc() != TERMINATED {
             on.step()?;
             let document = documents.doc();
-            if !on.reader.is_deleted(document) && asked.has(document) {
+            if !on.reader.is_deleted(document) && asked.has(document) && living.has(document) {
                 let score = if self.needs_scores { documents.score() } else { 0.0 };
                 self.found_count += 1;
                 if self.needs_scores {
@@ -151,5 +152,26 @@ impl<'a> Asked<'a> {
 
     fn has(&self, document: DocId) -> bool {
         self.all.unwrap_or_else(|| self.column.first(document).is_some_and(|partition| self.is_asked(partition)))
+    }
+}
+
+/// Which documents have not expired at the moment of the question.
+struct Living {
+    now_secs: u64,
+    /// `None`: no document of the segment has expired.
+    column: Option<Column<u64>>,
+}
+
+impl Living {
+    fn open(question: &Question<'_>, on: &Execution<'_>) -> Result<Self, IndexError> {
+        let now_secs = u64::try_from(question.now.unix_ms() / 1_000).unwrap_or(0);
+        let column = on.reader.fast_fields().column_opt::<u64>(EXPIRES)?;
+        let column = column.filter(|column| column.min_value() < now_secs);
+        Ok(Self { now_secs, column })
+    }
+
+    fn has(&self, document: DocId) -> bool {
+        let expires = self.column.as_ref().and_then(|column| column.first(document));
+        expires.is_none_or(|expires| expires >= self.now_secs)
     }
 }

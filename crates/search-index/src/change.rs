@@ -41,6 +41,8 @@ pub struct IndexDocument {
     pub vtag: Option<String>,
     /// Whether the value could not be read (`_yz_err` is 1).
     pub has_error: bool,
+    /// The last Unix second in which the document is found; `None`: it is always found.
+    pub expires_secs: Option<u32>,
     /// The fields of the value.
     pub fields: DocumentFields,
 }

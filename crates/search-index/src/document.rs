@@ -71,6 +71,9 @@ impl DocumentMaker<'_> {
         out.add_bytes(self.layout.key, key);
         out.add_u64(self.layout.partition, u64::from(partition));
         out.add_u64(self.layout.generation, generation);
+        if let Some(at) = document.expires_secs {
+            out.add_u64(self.layout.expires, u64::from(at));
+        }
         out.add_text(self.layout.exact, parts.exact.as_str());
         out.add_text(self.layout.words, parts.words.as_str());
         out.add_object(self.layout.columns, parts.columns);

@@ -15,6 +15,8 @@ const COLUMNS: &str = "columns";
 
 pub(crate) const PARTITION: &str = "partition";
 
+pub(crate) const EXPIRES: &str = "expires";
+
 /// The fields of the library's index.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
@@ -23,6 +25,8 @@ pub(crate) struct Layout {
     pub(crate) key: Field,
     pub(crate) partition: Field,
     pub(crate) generation: Field,
+    /// The last Unix second in which the document is found, if there is one.
+    pub(crate) expires: Field,
     /// Terms without positions: strings, booleans, numbers and dates, and the names of fields.
     pub(crate) exact: Field,
     /// Terms of texts, with positions.
@@ -43,11 +47,12 @@ impl Layout {
         let key = builder.add_bytes_field("key", BytesOptions::default().set_indexed());
         let partition = builder.add_u64_field(PARTITION, INDEXED | FAST);
         let generation = builder.add_u64_field("generation", NumericOptions::default().set_fast());
+        let expires = builder.add_u64_field(EXPIRES, NumericOptions::default().set_fast());
         let exact = builder.add_text_field("exact", text(IndexRecordOption::Basic, false));
         let words = builder.add_text_field("words", text(IndexRecordOption::WithFreqsAndPositions, true));
         let columns = builder.add_json_field(COLUMNS, JsonObjectOptions::default().set_fast("raw"));
         let stored = builder.add_bytes_field("stored", STORED);
-        Self { schema: builder.build(), key, partition, generation, exact, words, columns, stored }
+        Self { schema: builder.build(), key, partition, generation, expires, exact, words, columns, stored }
     }
 
     /// The term of a value in a field without positions.

@@ -21,7 +21,8 @@
 //! | `words` | terms of texts with positions: `v`, the name, 0 and the term. Each field counts its positions from 0 |
 //! | `columns` | a column for each name: the string, or the number, date or boolean as an integer that sorts as it does. Documents are sorted and counted by columns, and ranges read them |
 //! | `stored` | the fields that answers tell, in their order |
-//! | `key`, `bucket`, `partition`, `generation` | what changes name |
+//! | `key`, `partition`, `generation` | what changes name |
+//! | `expires` | the last second in which the document is found |
 //!
 //! Names are escaped, so that no name reaches into another field.
 //!
@@ -60,7 +61,7 @@ pub use analysis::analysis_notes;
 pub use change::{IndexChange, IndexDocument};
 pub use error::IndexError;
 pub use figures::Figures;
-pub use index::Index;
+pub use index::{Index, Written};
 pub use query::limits;
 pub use question::Question;
 pub use writer_pool::{WRITERS_BYTES_DEFAULT, WriterPool};

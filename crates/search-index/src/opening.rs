@@ -19,7 +19,7 @@ use tantivy::tokenizer::TokenizerManager;
 use tantivy::{IndexSettings, SegmentReader};
 
 /// The version of the layout of documents, and of how texts become terms.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 const FORMAT_FILE: &str = "index.ombak";
 

@@ -1,6 +1,6 @@
 //! What changes of an index do.
 
-use super::harness::{TestIndex, ask, document, keys};
+use super::harness::{NOW_MS, TestIndex, ask, document, keys};
 use crate::IndexChange;
 use ombak_search::document_id::DocumentId;
 
@@ -60,6 +60,29 @@ fn siblings_are_documents_of_their_own() {
     assert_eq!(ids, ["1*t*b*a*0*v2"]);
     index.put(&[("a", r#"{"v_s":"z"}"#)]);
     assert_eq!(index.found_text("*:*"), "a");
+}
+
+#[test]
+fn a_document_is_found_to_the_end_of_the_second_in_which_it_expires() {
+    let index = TestIndex::new();
+    let now_secs = u32::try_from(NOW_MS / 1_000).unwrap();
+    let put = |key: &str, expires_secs: Option<u32>| {
+        let document = crate::IndexDocument { expires_secs, ..document(&index.schema, 0, key, r#"{"v_s":"x"}"#) };
+        IndexChange::Put { partition: 0, generation: 1, key: key.as_bytes().to_vec(), documents: vec![document] }
+    };
+    let of_one_segment = vec![
+        put("over", Some(now_secs - 1)),
+        put("last", Some(now_secs)),
+        put("next", Some(now_secs + 1)),
+        put("never", None),
+    ];
+    index.get().write(of_one_segment, "").unwrap();
+    index.get().write(vec![put("alone", Some(now_secs - 1))], "").unwrap();
+    assert_eq!(index.found_text("*:*"), "last never next");
+    assert_eq!(index.found_text("v_s:x AND NOT _yz_rk:never"), "last next");
+    let counted = index.search(&[("q", "*:*"), ("facet", "true"), ("facet.field", "v_s")]);
+    let counts = &counted.facets.unwrap().fields[0];
+    assert!(format!("{counts:?}").contains('3'), "{counts:?}");
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub(super) fn document(schema: &Schema, partition: u32, key: &str, json: &str) -
         },
         vtag: Some(format!("v{key}")),
         has_error: false,
+        expires_secs: None,
         fields: DocumentFields::read(schema, &pairs, now()).unwrap(),
     }
 }

@@ -118,6 +118,7 @@ fn put(index: &TestIndex, line: &str) -> IndexChange {
         },
         vtag: None,
         has_error: false,
+        expires_secs: None,
         fields: DocumentFields::read(&index.schema, &pairs, now()).unwrap(),
     };
     IndexChange::Put { partition: 0, generation: 1, key, documents: vec![document] }

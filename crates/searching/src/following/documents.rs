@@ -26,21 +26,23 @@ pub(super) fn documents_of(
     let Ok((bucket_type, bucket, key)) = split_storage_key(storage_key) else { return Vec::new() };
     let object = &present.object;
     let is_one = object.siblings.len() == 1;
-    let document = |vtag: Option<Vec<u8>>, fields: Option<DocumentFields>| {
+    let document = |vtag: Option<Vec<u8>>, expires_secs: Option<u32>, fields: Option<DocumentFields>| {
         let (bucket_type, bucket, key) = (bucket_type.to_vec(), bucket.to_vec(), key.to_vec());
         let shown = vtag.as_ref().map(|vtag| String::from_utf8_lossy(vtag).into_owned());
         let id = DocumentId { bucket_type, bucket, key, partition, vtag };
-        IndexDocument { id, vtag: shown, has_error: fields.is_none(), fields: fields.unwrap_or_default() }
+        let has_error = fields.is_none();
+        IndexDocument { id, vtag: shown, has_error, expires_secs, fields: fields.unwrap_or_default() }
     };
     let read = |sibling: &Sibling, pairs: &dyn Fn() -> Result<Vec<Pair>, ExtractError>| {
         without_panic(|| DocumentFields::read(schema, &pairs().ok()?, written_at(sibling)?).ok())
     };
     if let (Some(_), [value, ..]) = (present.props.datatype, &object.siblings[..]) {
-        return vec![document(None, read(value, &|| pairs_of_data_type(present)))];
+        let fields = read(value, &|| pairs_of_data_type(present));
+        return vec![document(None, object.expires_secs(), fields)];
     }
     let of_sibling = |sibling: &Sibling| {
         let vtag = sibling.meta.vtag.as_ref().map(|vtag| vtag.to_vec()).unwrap_or_default();
-        document((!is_one).then_some(vtag), read(sibling, &|| pairs_of(sibling)))
+        document((!is_one).then_some(vtag), sibling.meta.expires_secs, read(sibling, &|| pairs_of(sibling)))
     };
     object.siblings.iter().map(of_sibling).collect()
 }

@@ -7,6 +7,7 @@ use ombak_searching::{Search, SearchConfig};
 use ombak_storage::fs::RealFs;
 use ombak_storage::{MemoryConfig, MemoryFactory};
 use ombak_types::{Bucket, VectorClock};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
@@ -30,6 +31,23 @@ fn what_is_stored_changed_and_deleted_shows() {
     node.wait_for("famous", "_yz_err:1", &["bad"]);
     node.delete("lion");
     node.wait_for("famous", "*:*", &["bad", "cheetah"]);
+    node.close();
+}
+
+#[test]
+fn a_value_that_has_expired_is_not_found_while_its_document_is_still_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::open(dir.path());
+    node.search.create_index("famous", None, None).unwrap();
+    node.associate(&bucket(), "famous");
+    node.put("stays", r#"{"age_i":30}"#);
+    let props = json!({"search_index": "famous", "ttl": 2});
+    node.kv.buckets().set_bucket(&bucket(), props.as_object().unwrap()).unwrap();
+    node.put("goes", r#"{"age_i":31}"#);
+    // The reaper comes once a minute.
+    node.wait_for_documents("famous", 2);
+    node.wait_for("famous", "*:*", &["stays"]);
+    assert_eq!(node.search.index_status("famous").unwrap().documents, 2);
     node.close();
 }
 
