@@ -77,7 +77,7 @@ SCENARIOS = {
                 "mapred_lenient_json", "mapred_notfound_failover", "verify_mr_prereduce_node_down"],
     interfaces: ["verify_api_timeouts", "verify_asis_put", "verify_conditionalput_api", "verify_2i_returnterms", "pr_pw",
                  "verify_listkeys", "verify_put_opt_node_confirms", "post_generate_key"],
-    searching: ["yz_crdt", "yz_errors", "yz_wm_extract_test", "yz_faceted_search", "yz_index_admin", "yz_schema_admin",
+    searching: ["yz_crdt", "yz_errors", "yz_stat_test", "yz_wm_extract_test", "yz_faceted_search", "yz_index_admin", "yz_schema_admin",
                 "yz_schema_change_reset", "yz_languages", "yz_pb", "yz_search_http", "yz_siblings", "yz_mapreduce"],
     indexing: ["yokozuna_essential", "yz_handoff", "buckets_join_under_writes", "indexes_outlive_restarts", "yz_core_properties_create_unload", "yz_security", "mapred_search_switch"],
     datatypes: ["test_hll", "verify_counter_converge", "verify_dt_context", "verify_dt_converge", "verify_no_datatype_siblings"],

@@ -10,7 +10,7 @@ from mapreduce import erlang_phase, in_terms, job, mapping, over_pb, reducing, r
 from properties import set_props
 from searches import (
     DELETE_INDEX, DEFAULT_SCHEMA, FORM, GET_INDEX, GET_SCHEMA, INDEXES, JSON, PUT_SCHEMA, QUERY, SCHEMA, create_index,
-    create_indexed_type, default_schema, docs, get_schema, indexed_bucket, keys, outcome, pb_put_index, pb_search, put_index,
+    SECONDS_MAX, create_indexed_type, default_schema, docs, get_schema, indexed_bucket, keys, members, outcome, pb_put_index, pb_search, put_index,
     put_schema, query_path, refused, search, store, until_found,
     wait_until_settled,
 )
@@ -77,6 +77,43 @@ def yz_errors(world):
     equal(refused(world[2], "none", "*:*")[0], 404, "the status of an index that does not exist")
     store(world[1], "errors", "json", {"age_i": 8})
     until_found(world, "errors", "_yz_err:1", 2)
+
+
+COUNTED = ("search_index_throughput_count", "search_index_extract_fail_count", "search_query_throughput_count",
+           "search_query_fail_count")
+
+
+def yz_stat_test(world):
+    """What a node has indexed and answered, and what failed, is in its statistics under Riak's
+    names."""
+    indexed_bucket(world, "counted")
+    before = {number: stats_of(world[number]) for number in members(world)}
+    for number in range(20):
+        store(world[1], "counted", f"k{number}", {"n_i": number})
+    store(world[1], "counted", "bad", "{", Content_Type="application/json")
+    until_found(world, "counted", "n_i:[0 TO 19]", 20)
+    until_found(world, "counted", "_yz_err:1", 1)
+    equal(refused(world[2], "counted", "n_i:[")[0], 400, "the status of a query that cannot be read")
+    for number, known in before.items():
+        # Each node has each object, and was asked twice at least.
+        def grown(member=world[number], known=known):
+            stats = stats_of(member)
+            return [stats[name] - known[name] for name in COUNTED]
+        least = [21, 1, 2, 1 if number == 2 else 0]
+        wait_for(f"{least} of {COUNTED} at node {number}", lambda: all(seen >= wanted for seen, wanted in zip(grown(), least)), SECONDS_MAX)
+        # A key can be told again, and not without end.
+        equal(grown()[0] < 3 * 21, True, f"the changes that node {number} has indexed: {grown()}")
+        stats = stats_of(world[number])
+        for what in ("search_index_latency", "search_query_latency"):
+            parts = [stats[f"{what}_{part}"] for part in ("min", "median", "95", "99", "999", "max")]
+            equal(parts, sorted(parts), f"the order of the parts of {what}")
+            equal(stats[f"{what}_mean"] <= parts[-1], True, f"the mean of {what} is at most its largest part: {stats}")
+
+
+def stats_of(member):
+    status, _, body = ask(member, "GET", "/stats")
+    equal(status, 200, "the status of /stats")
+    return json.loads(body)
 
 
 def yz_wm_extract_test(world):

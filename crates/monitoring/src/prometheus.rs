@@ -123,8 +123,10 @@ fn features(out: &mut Exposition, stats: &Stats) {
         let mut family = Exposition::default();
         let kind = match figure.number {
             Number::Spiral(_) | Number::OneAndCount(_) | Number::Total(_) => "counter",
-            Number::Times(_) | Number::MeanAndMost(_) | Number::Bytes(_) | Number::Counts(_) => "summary",
-            Number::Gauge(_) => "gauge",
+            Number::Times(_) | Number::Latencies(_) | Number::MeanAndMost(_) | Number::Bytes(_) | Number::Counts(_) => {
+                "summary"
+            }
+            Number::Gauge(_) | Number::Time(_) => "gauge",
         };
         family.family(figure.metric, kind, figure.help);
         samples(&mut family, &figure);
@@ -137,9 +139,12 @@ fn samples(out: &mut Exposition, figure: &Figure<'_>) {
     let (name, label) = (figure.metric, figure.label);
     match figure.number {
         Number::Spiral(spiral) | Number::OneAndCount(spiral) => out.sample(name, label.as_slice(), spiral.total()),
-        Number::Times(times) | Number::MeanAndMost(times) => summary(out, name, Unit::Seconds, label, times),
+        Number::Times(times) | Number::Latencies(times) | Number::MeanAndMost(times) => {
+            summary(out, name, Unit::Seconds, label, times)
+        }
         Number::Bytes(sizes) => summary(out, name, Unit::Bytes, label, sizes),
         Number::Counts(counts) => summary(out, name, Unit::Count, label, counts),
+        Number::Time(us) => out.sample(name, label.as_slice(), us as f64 / 1e6),
         Number::Total(value) | Number::Gauge(value) => out.sample(name, label.as_slice(), value),
     }
 }

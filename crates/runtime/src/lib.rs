@@ -36,8 +36,8 @@ pub use other_clocks::OtherClocks;
 pub use pool::{Asker, Job, JobQueue, Pool, PoolError, Waited};
 pub use published::Published;
 pub use real::{
-    ServingThreads, TcpNetwork, TokioRuntime, begin_burst, give_way, number_this_thread, pause_after, pause_if_due,
-    pauses_of_this_thread, short_pause_after, work_in_bursts,
+    PAUSE_MAX, PAUSE_MAX_OF_TRANSFERS, ServingThreads, TcpNetwork, TokioRuntime, begin_burst, do_behind, give_way,
+    number_this_thread, pause_after, pause_if_due, pauses_of_this_thread, short_pause_after, work_in_bursts,
 };
 pub use runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime, RuntimeExt};
 pub use task_threads::TaskThreads;

@@ -44,6 +44,15 @@ pub struct Index {
     limits: Limits,
 }
 
+/// A write that is durable.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// How long it took.
+    pub took: Duration,
+    /// How many of its documents cannot be in an index.
+    pub refused_count: u64,
+}
+
 impl std::fmt::Debug for Index {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Index").field("dir", &self.dir).finish_non_exhaustive()
@@ -102,10 +111,11 @@ impl Index {
     /// # Errors
     /// The disk refuses something, or files are damaged. Nothing of the changes is seen then, but
     /// after the next opening they can be there with their place.
-    pub fn write(&self, changes: Vec<IndexChange>, place: &str) -> Result<(), IndexError> {
+    pub fn write(&self, changes: Vec<IndexChange>, place: &str) -> Result<Written, IndexError> {
         let _one_at_a_time = self.write.lock();
         let mut lease = self.writers.lease(self.owner, &self.library)?;
         let start = Instant::now();
+        let refused_before = self.refused_count.load(Ordering::Relaxed);
         guarded(|| {
             let open = lease.writer()?;
             for change in changes {
@@ -122,8 +132,9 @@ impl Index {
             Ok(())
         })?;
         lease.keep();
-        self.last_commit_us.store(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        Ok(())
+        let took = start.elapsed();
+        self.last_commit_us.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        Ok(Written { took, refused_count: self.refused_count.load(Ordering::Relaxed) - refused_before })
     }
 
     /// Goes on with merging. What fails here does not undo the commit.

@@ -35,6 +35,7 @@ mod administration;
 mod answering;
 mod catalog;
 mod config;
+mod counts;
 mod following;
 mod key_search;
 mod querying;

@@ -4,6 +4,7 @@ use crate::administration::AdminError;
 use crate::answering::LocalAnswers;
 use crate::catalog::Catalog;
 use crate::config::SearchConfig;
+use crate::counts::{SearchCounts, SearchFigures};
 use crate::following::Builds;
 use crate::querying::{Found, Query, SearchError};
 use ombak_kv::buckets::{PropsError, RecordNamespace};
@@ -22,6 +23,7 @@ pub struct Search {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) builds: Arc<Builds>,
+    counts: Arc<SearchCounts>,
     freshness: std::time::Duration,
     kv: OnceLock<WeakKv>,
     /// The schemas of indexes, read, by incarnation and build.
@@ -36,9 +38,10 @@ impl Search {
     pub fn new(config: SearchConfig, runtime: Arc<dyn Runtime>) -> Arc<Self> {
         let catalog = Arc::<Catalog>::default();
         let freshness = config.freshness;
-        let builds = Arc::new(Builds::new(config, catalog.clone()));
+        let counts = Arc::<SearchCounts>::default();
+        let builds = Arc::new(Builds::new(config, catalog.clone(), counts.clone()));
         let (kv, schemas) = (OnceLock::new(), Mutex::default());
-        Arc::new(Self { runtime, catalog, builds, freshness, kv, schemas })
+        Arc::new(Self { runtime, catalog, builds, counts, freshness, kv, schemas })
     }
 
     /// The records of search in the metadata.
@@ -59,7 +62,10 @@ impl Search {
     /// Takes the engine of the node, once. A member knows the records of its cluster by then.
     pub fn attach(&self, kv: &Kv) {
         // Whoever attaches a second engine would mix two nodes. The first one stays.
-        let _ = self.kv.set(kv.downgrade());
+        if self.kv.set(kv.downgrade()).is_ok() {
+            let (counts, builds, runtime) = (self.counts.clone(), self.builds.clone(), self.runtime.clone());
+            kv.stats().attach(Arc::new(SearchFigures { counts, builds, now: Box::new(move || runtime.now()) }));
+        }
         self.builds.attach();
     }
 
@@ -73,7 +79,10 @@ impl Search {
         parameters: &[(String, String)],
         room: &mut dyn MemoryReservation,
     ) -> Result<Found, SearchError> {
-        self.query_until(index, parameters, None, room).await
+        let began = self.runtime.now();
+        let found = self.query_until(index, parameters, None, room).await;
+        self.counts.query_ended(found.is_ok(), self.runtime.now().saturating_duration_since(began));
+        found
     }
 
     /// The same, for a caller that does not need the answer after `deadline`.

@@ -35,6 +35,8 @@ pub enum Number<'a> {
     OneAndCount(&'a Spiral),
     /// Times in microseconds, as `NAME_mean`, `_median`, `_95`, `_99` and `_100`.
     Times(&'a Histogram),
+    /// Times in microseconds, as `NAME_min`, `_max`, `_mean`, `_median`, `_95`, `_99` and `_999`.
+    Latencies(&'a Histogram),
     /// Times in microseconds, as `NAME_mean` and `NAME_100` alone.
     MeanAndMost(&'a Histogram),
     /// Sizes in bytes, with the suffixes of [`Number::Times`].
@@ -45,6 +47,8 @@ pub enum Number<'a> {
     Total(u64),
     /// A number that rises and falls, as `NAME`.
     Gauge(u64),
+    /// A time in microseconds that rises and falls, as `NAME`.
+    Time(u64),
 }
 
 impl Figure<'_> {
@@ -63,8 +67,9 @@ impl Figure<'_> {
             Number::Times(histogram) | Number::Bytes(histogram) | Number::Counts(histogram) => {
                 numbers.extend(histogram.numbers(name));
             }
+            Number::Latencies(histogram) => numbers.extend(histogram.latencies(name)),
             Number::MeanAndMost(histogram) => numbers.extend(histogram.mean_and_most(name)),
-            Number::Total(value) | Number::Gauge(value) => numbers.push((name.clone(), value)),
+            Number::Total(value) | Number::Gauge(value) | Number::Time(value) => numbers.push((name.clone(), value)),
         }
     }
 
@@ -73,12 +78,13 @@ impl Figure<'_> {
         match self.number {
             Number::Spiral(spiral) | Number::OneAndCount(spiral) => spiral.rotate(windows),
             Number::Times(histogram)
+            | Number::Latencies(histogram)
             | Number::MeanAndMost(histogram)
             | Number::Bytes(histogram)
             | Number::Counts(histogram) => {
                 histogram.rotate(windows);
             }
-            Number::Total(_) | Number::Gauge(_) => {}
+            Number::Total(_) | Number::Gauge(_) | Number::Time(_) => {}
         }
     }
 }
@@ -95,6 +101,7 @@ mod tests {
         baked: Spiral,
         eaten: Spiral,
         size: Histogram,
+        wait: Histogram,
         kinds: KindCounts,
     }
 
@@ -107,7 +114,9 @@ mod tests {
                 figure("baked", Number::Spiral(&self.baked)),
                 figure("eaten", Number::OneAndCount(&self.eaten)),
                 figure("size", Number::Bytes(&self.size)),
+                figure("wait", Number::Latencies(&self.wait)),
                 figure("left", Number::Gauge(3)),
+                figure("age", Number::Time(5)),
                 figure("burnt", Number::Total(4)),
             ]);
             figures
@@ -122,6 +131,7 @@ mod tests {
         cakes.baked.add(5);
         cakes.eaten.add(2);
         cakes.size.record(30);
+        [20, 40].into_iter().for_each(|wait| cakes.wait.record(wait));
         cakes.kinds.get(100, 2, 7);
         cakes.kinds.get(300, 0, 0);
         cakes.kinds.put(50);
@@ -133,8 +143,18 @@ mod tests {
                 assert_eq!(found, [*value], "{name}");
             }
         };
-        shows(&[("baked", 5), ("baked_total", 5), ("eaten_one", 2), ("eaten_count", 2), ("left", 3), ("burnt", 4)]);
+        shows(&[
+            ("baked", 5),
+            ("baked_total", 5),
+            ("eaten_one", 2),
+            ("eaten_count", 2),
+            ("left", 3),
+            ("age", 5),
+            ("burnt", 4),
+        ]);
         shows(&[("size_mean", 30), ("size_median", 30), ("size_95", 30), ("size_99", 30), ("size_100", 30)]);
+        shows(&[("wait_min", 20), ("wait_max", 40), ("wait_mean", 30), ("wait_median", 20)]);
+        shows(&[("wait_95", 40), ("wait_99", 40), ("wait_999", 40)]);
         shows(&[("node_gets_cake", 2), ("node_gets_cake_total", 2), ("node_get_fsm_cake_time_100", 300)]);
         shows(&[("node_get_fsm_cake_siblings_mean", 2), ("node_get_fsm_cake_objsize_mean", 7)]);
         shows(&[("node_puts_cake", 1), ("node_put_fsm_cake_time_mean", 50), ("read_repairs_cake_total", 1)]);

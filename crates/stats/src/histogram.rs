@@ -56,6 +56,8 @@ impl Window {
 pub struct Summary {
     /// Number of values.
     pub count: u64,
+    /// The least value, as exact as a quantile.
+    pub min: u64,
     /// Their mean, rounded to the nearest integer.
     pub mean: u64,
     /// Half of the values are at most this.
@@ -64,6 +66,8 @@ pub struct Summary {
     pub p95: u64,
     /// 99 of 100 values are at most this.
     pub p99: u64,
+    /// 999 of 1,000 values are at most this.
+    pub p999: u64,
     /// The largest value.
     pub max: u64,
 }
@@ -157,6 +161,14 @@ impl Histogram {
         [("mean", mean), ("100", max)].map(|(suffix, value)| (format!("{name}_{suffix}"), value))
     }
 
+    /// The statistics of the last minute under a name, with the suffixes that Riak has for search.
+    pub(crate) fn latencies(&self, name: &str) -> Vec<(String, u64)> {
+        let s = self.last_minute();
+        let extremes = [("min", s.min), ("max", s.max), ("mean", s.mean)];
+        let quantiles = [("median", s.median), ("95", s.p95), ("99", s.p99), ("999", s.p999)];
+        extremes.into_iter().chain(quantiles).map(|(suffix, value)| (format!("{name}_{suffix}"), value)).collect()
+    }
+
     fn under_way(&self, history: &History) -> Window {
         let mut window = Window {
             counts: Vec::new(),
@@ -179,8 +191,8 @@ fn summarise(counts: &[u64], sum: u64, max: u64) -> Summary {
     if count == 0 {
         return Summary::default();
     }
-    let at = |percent: u64| {
-        let rank = (count * percent).div_ceil(100).max(1);
+    let at = |per_mille: u64| {
+        let rank = (count * per_mille).div_ceil(1_000).max(1);
         let mut seen = 0;
         let bucket = counts.iter().position(|c| {
             seen += c;
@@ -188,7 +200,8 @@ fn summarise(counts: &[u64], sum: u64, max: u64) -> Summary {
         });
         middle_of(bucket.unwrap_or(BUCKETS - 1)).min(max)
     };
-    Summary { count, mean: (sum + count / 2) / count, median: at(50), p95: at(95), p99: at(99), max }
+    let mean = (sum + count / 2) / count;
+    Summary { count, min: at(0), mean, median: at(500), p95: at(950), p99: at(990), p999: at(999), max }
 }
 
 fn bucket_of(value: u64) -> usize {
@@ -222,7 +235,8 @@ mod tests {
         (1..=1000).for_each(|v| h.record(v));
         let s = h.last_minute();
         assert_eq!((s.count, s.max, s.mean), (1000, 1000, 501));
-        for (got, want) in [(s.median, 500), (s.p95, 950), (s.p99, 990)] {
+        assert_eq!(s.min, 1);
+        for (got, want) in [(s.median, 500), (s.p95, 950), (s.p99, 990), (s.p999, 999)] {
             assert!(got.abs_diff(want) * 32 <= want, "{got} for {want}");
         }
     }
@@ -232,7 +246,7 @@ mod tests {
         let h = Histogram::default();
         h.record(1);
         let s = h.last_minute();
-        assert_eq!(s, Summary { count: 1, mean: 1, median: 1, p95: 1, p99: 1, max: 1 });
+        assert_eq!(s, Summary { count: 1, min: 1, mean: 1, median: 1, p95: 1, p99: 1, p999: 1, max: 1 });
         assert_eq!(Histogram::default().last_minute(), Summary::default());
     }
 
@@ -246,7 +260,8 @@ mod tests {
         h.rotate(WINDOWS - 1);
         assert_eq!(h.last_minute().max, 1_000_000);
         h.rotate(1);
-        assert_eq!(h.last_minute(), Summary { count: 1, mean: 10, median: 10, p95: 10, p99: 10, max: 10 });
+        let ten = Summary { count: 1, min: 10, mean: 10, median: 10, p95: 10, p99: 10, p999: 10, max: 10 };
+        assert_eq!(h.last_minute(), ten);
         h.rotate(usize::MAX);
         assert_eq!(h.last_minute(), Summary::default());
         assert_eq!((h.count(), h.sum()), (2, 1_000_010));
@@ -300,7 +315,7 @@ mod tests {
             let s = ours.last_minute();
             prop_assert_eq!((s.count, ours.count()), (theirs.len(), theirs.len()));
             prop_assert_eq!((s.max, ours.sum()), (values.iter().copied().max().unwrap(), values.iter().sum()));
-            for (percent, told) in [(50.0, s.median), (95.0, s.p95), (99.0, s.p99), (100.0, s.max)] {
+            for (percent, told) in [(0.0, s.min), (50.0, s.median), (95.0, s.p95), (99.0, s.p99), (99.9, s.p999), (100.0, s.max)] {
                 let want = theirs.value_at_percentile(percent);
                 prop_assert!(told.abs_diff(want) * 32 <= want, "{} for {} at {}%", told, want, percent);
             }

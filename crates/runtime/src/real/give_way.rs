@@ -1,6 +1,8 @@
 //! Threads that leave the processor to others.
 
 use super::burst::work_in_bursts;
+use std::io;
+use std::panic::resume_unwind;
 
 /// The nice value of such a thread, the highest that there is. While other threads want a whole
 /// processor, the thread has about 1.5 % of it; a processor that nobody else wants, it has alone.
@@ -22,10 +24,39 @@ pub fn give_way() {
     }
 }
 
+/// The nice value of work that clients wait for, though not as urgently as for requests. While other
+/// threads want a whole processor, such a thread has about a tenth of it.
+#[cfg(target_os = "linux")]
+const NICE_BEHIND: i32 = 10;
+
+/// Does work in a thread of its own that comes behind threads with requests of clients, as do the
+/// threads that the work starts. Blocks until it is done.
+///
+/// # Errors
+/// The system starts no further thread. Then nothing was done.
+///
+/// # Panics
+/// If the work does.
+pub fn do_behind<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let behind = || {
+        #[cfg(target_os = "linux")]
+        if let Err(error) = rustix::process::setpriority_process(None, NICE_BEHIND) {
+            tracing::warn!(%error, "a thread cannot come behind others");
+        }
+        work()
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("ombak-behind".to_owned()).spawn_scoped(scope, behind)?;
+        Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::NICE;
-    use crate::{FairPool, FairPoolConfig, OtherClocks, Pool, Runtime, ServingThreads, Tenant, TokioRuntime};
+    use super::{NICE, NICE_BEHIND, do_behind};
+    use crate::{
+        FairPool, FairPoolConfig, OtherClocks, PAUSE_MAX, Pool, Runtime, ServingThreads, Tenant, TokioRuntime,
+    };
     use rustix::process::getpriority_process;
     use std::sync::Arc;
     use tokio::sync::oneshot;
@@ -48,11 +79,22 @@ mod tests {
             let pool = Pool::start(&runtime, "test", 1, 8).unwrap();
             assert_eq!(pool.run(nice).await, Ok(before));
             for (gives_way, expected) in [(false, before), (true, NICE)] {
-                let config = FairPoolConfig { name: "test", threads: 1, jobs_max: 8, gives_way, times: None };
+                let config = FairPoolConfig {
+                    name: "test",
+                    threads: 1,
+                    jobs_max: 8,
+                    gives_way,
+                    pause_max: PAUSE_MAX,
+                    times: None,
+                };
                 let pool = FairPool::start(&runtime, config).unwrap();
                 assert_eq!(pool.of(Tenant::default()).run(nice).await, Ok(expected));
             }
         }
         assert_eq!(nice(), before, "the thread that starts a pool stays as it is");
+        assert_eq!(do_behind(nice).unwrap(), NICE_BEHIND);
+        let of_further_thread = || std::thread::spawn(nice).join().unwrap();
+        assert_eq!(do_behind(of_further_thread).unwrap(), NICE_BEHIND, "threads that it starts come behind, too");
+        assert_eq!(nice(), before);
     }
 }

@@ -11,8 +11,11 @@ mod tcp;
 mod thread_pool;
 mod tokio_runtime;
 
-pub use burst::{begin_burst, pause_after, pause_if_due, pauses_of_this_thread, short_pause_after, work_in_bursts};
-pub use give_way::give_way;
+pub use burst::{
+    begin_burst, pause_after, pause_at_most, pause_if_due, pauses_of_this_thread, short_pause_after, work_in_bursts,
+};
+pub use give_way::{do_behind, give_way};
+pub use pauses::{PAUSE_MAX, PAUSE_MAX_OF_TRANSFERS};
 pub use serving_threads::{ServingThreads, number_this_thread};
 pub use tcp::TcpNetwork;
 pub use tokio_runtime::TokioRuntime;

@@ -4,6 +4,7 @@ use super::association::Association;
 use super::index_follower::IndexFollower;
 use crate::catalog::{Catalog, IndexRecord};
 use crate::config::SearchConfig;
+use crate::counts::SearchCounts;
 use ombak_kv::BucketRegistry;
 use ombak_kv::buckets::Snapshot;
 use ombak_kv::hooks::{ChangeConsumer, ConsumerSource};
@@ -15,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tracing::{info, warn};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -31,6 +33,9 @@ pub(crate) struct Builds {
     config: SearchConfig,
     catalog: Arc<Catalog>,
     writers: Arc<WriterPool>,
+    counts: Arc<SearchCounts>,
+    /// The partitions that the node has.
+    partitions: Mutex<BTreeSet<u32>>,
     /// The builds of each index, oldest first. The last one is what the catalog wants.
     open: RwLock<BTreeMap<String, Vec<Arc<IndexFollower>>>>,
     seen: Mutex<Seen>,
@@ -38,6 +43,15 @@ pub(crate) struct Builds {
     removing: Arc<Mutex<BTreeSet<BuildId>>>,
     /// Whether the records of the node are known.
     is_attached: AtomicBool,
+}
+
+/// How the last builds of all indexes stand together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BuildsStanding {
+    /// How far the one that is furthest behind is behind its store, where it has everything.
+    pub(crate) lag_max: Duration,
+    /// The partitions that are read as a whole, summed over all indexes.
+    pub(crate) being_read: u64,
 }
 
 /// What was looked at last.
@@ -53,12 +67,14 @@ struct Seen {
 }
 
 impl Builds {
-    pub(crate) fn new(config: SearchConfig, catalog: Arc<Catalog>) -> Self {
+    pub(crate) fn new(config: SearchConfig, catalog: Arc<Catalog>, counts: Arc<SearchCounts>) -> Self {
         let writers = WriterPool::new(config.writer_memory_bytes);
         Self {
             config,
             catalog,
             writers,
+            counts,
+            partitions: Mutex::default(),
             open: RwLock::default(),
             seen: Mutex::default(),
             removing: Arc::default(),
@@ -80,6 +96,21 @@ impl Builds {
     /// All builds of an index that are open, oldest first.
     pub(crate) fn of_index(&self, name: &str) -> Vec<Arc<IndexFollower>> {
         self.open.read().get(name).cloned().unwrap_or_default()
+    }
+
+    /// How the last builds of all indexes stand.
+    pub(crate) fn standing(&self, now: Instant) -> BuildsStanding {
+        let last: Vec<_> = self.open.read().values().filter_map(|builds| builds.last().cloned()).collect();
+        let partitions = self.partitions.lock().clone();
+        let mut standing = BuildsStanding::default();
+        for status in last.iter().map(|build| build.status()) {
+            let oldest =
+                status.fresh.iter().filter(|(number, _)| partitions.contains(number)).map(|(_, since)| since).min();
+            let lag = oldest.map_or(Duration::ZERO, |since| now.saturating_duration_since(*since));
+            standing.lag_max = standing.lag_max.max(lag);
+            standing.being_read += status.being_told.intersection(&partitions).count() as u64;
+        }
+        standing
     }
 
     /// Opens what the catalog wants, and closes what it does not want any more.
@@ -160,13 +191,17 @@ impl Builds {
             Ok(index) => {
                 seen.failed.remove(&(record.incarnation, record.build));
                 let files = (index, directory.join(RECORD));
-                Some(Arc::new(IndexFollower::new(name.to_owned(), (record.clone(), schema), files)))
+                Some(self.follower(name, (record.clone(), schema), files))
             }
             Err(error) => {
                 self.failed(name, record, seen, &error);
                 None
             }
         }
+    }
+
+    fn follower(&self, name: &str, of: (Arc<IndexRecord>, Arc<Schema>), files: (Index, PathBuf)) -> Arc<IndexFollower> {
+        Arc::new(IndexFollower::new(name.to_owned(), of, files, self.counts.clone()))
     }
 
     fn failed(&self, name: &str, record: &IndexRecord, seen: &mut Seen, error: &dyn std::fmt::Display) {
@@ -225,7 +260,7 @@ impl Builds {
         let (record, schema) = (Arc::new(record), Arc::new(schema));
         let index = self.open_files(directory, &record, &schema)?;
         let files = (index, directory.join(RECORD));
-        Ok(Arc::new(IndexFollower::new(name.to_owned(), (record, schema), files)))
+        Ok(self.follower(name, (record, schema), files))
     }
 
     /// Removes the files of a build when nothing writes to them any more. Nobody waits for that,
@@ -280,6 +315,7 @@ impl ConsumerSource for Builds {
         let mut seen = self.seen.lock();
         self.follow_catalog(&mut seen);
         self.drop_outdated(partitions);
+        self.partitions.lock().clone_from(partitions);
         let now = buckets.snapshot();
         if !seen.buckets.as_ref().is_some_and(|before| Arc::ptr_eq(before, &now)) {
             let users = now.index_users();

@@ -5,7 +5,9 @@ use super::documents::documents_of;
 use super::places::{PartitionPlace, Places};
 use super::waiting::Waiting;
 use crate::catalog::IndexRecord;
+use crate::counts::SearchCounts;
 use ombak_kv::hooks::{Anew, AskedHome, ChangeConsumer, FeedProgress, FollowedStore};
+use ombak_runtime::do_behind;
 use ombak_search::schema::Schema;
 use ombak_search_index::{Index, IndexChange, IndexError};
 use ombak_storage::{Change, Detail, FeedCursor};
@@ -32,6 +34,7 @@ pub(crate) struct IndexFollower {
     pub(crate) index: Index,
     /// A file that is there as long as nobody removes the files.
     sign: PathBuf,
+    counts: Arc<SearchCounts>,
     state: Mutex<State>,
     /// The buckets that the index is to have, if they have changed. Whoever changes them never
     /// waits for a write.
@@ -124,6 +127,7 @@ impl IndexFollower {
         name: String,
         (record, schema): (Arc<IndexRecord>, Arc<Schema>),
         (index, sign): (Index, PathBuf),
+        counts: Arc<SearchCounts>,
     ) -> Self {
         let state = State {
             places: Places::default(),
@@ -140,6 +144,7 @@ impl IndexFollower {
             schema,
             index,
             sign,
+            counts,
             state: Mutex::new(state),
             wanted: Mutex::default(),
             standing: Mutex::default(),
@@ -204,6 +209,7 @@ impl IndexFollower {
         }
         state
     }
+
     /// Whether an index is told everything of one of these partitions, because buckets have come
     /// into it. Then it may lack some of them.
     pub(crate) fn is_told_of(&self, partitions: &[u32]) -> bool {
@@ -251,6 +257,8 @@ impl IndexFollower {
             let change = match present {
                 Some(present) => {
                     let documents = documents_of(&self.schema, (partition, key), &present);
+                    let unread = documents.iter().filter(|document| document.has_error).count();
+                    self.counts.not_read(unread as u64);
                     IndexChange::Put { partition, generation, key: key.to_vec(), documents }
                 }
                 None => IndexChange::Remove { key: key.to_vec() },
@@ -280,13 +288,20 @@ impl IndexFollower {
             // A later write would make durable what follows them, and they were never told again.
             return Err(self.lacks_changes());
         }
-        let written = self.index.write(state.waiting.take(), place);
-        if let Err(error) = &written {
-            self.met(error);
-            state.has_lost_changes = true;
+        let changes = state.waiting.take();
+        let change_count = changes.len() as u64;
+        // The work of a write grows with texts of clients. Their requests come first.
+        let written = do_behind(|| self.index.write(changes, place)).map_err(IndexError::from).flatten();
+        match &written {
+            Ok(written) => self.counts.written(change_count, written.refused_count, written.took),
+            Err(error) => {
+                self.counts.not_written(change_count);
+                self.met(error);
+                state.has_lost_changes = true;
+            }
         }
         self.standing.lock().last_error = written.as_ref().err().map(ToString::to_string);
-        written.map_err(failed)
+        written.map(|_| ()).map_err(failed)
     }
 
     fn lacks_changes(&self) -> Error {

@@ -68,7 +68,8 @@ impl World {
         let schema = Arc::new(default_schema().unwrap());
         let index = Index::open(dir, schema.clone(), 1, WriterPool::new(15 << 20)).unwrap();
         let record = IndexRecord { schema: "s".to_owned(), xml: Vec::new(), n_val: 3, incarnation: 1, build: 1 };
-        let follower = IndexFollower::new("i".to_owned(), (Arc::new(record), schema), (index, dir.to_owned()));
+        let (of, files) = ((Arc::new(record), schema), (index, dir.to_owned()));
+        let follower = IndexFollower::new("i".to_owned(), of, files, Arc::default());
         assert_eq!(follower.kept_places(), Some(BTreeMap::new()));
         Self { follower, store: Store::default() }
     }
