@@ -27,8 +27,8 @@ const REAP_INTERVAL: Duration = Duration::from_millis(100);
 const SCRUB_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which kept trees are made and checked.
 const TREES_INTERVAL: Duration = ROUND;
-/// The interval at which consumers of changes go on.
-const FEED_INTERVAL: Duration = Duration::from_millis(200);
+/// The interval at which consumers of changes are looked for whose turn has come.
+const FEED_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The threads that maintain and scrub the stores, keep trees, remove tombstones and lead consumers
 /// of changes, until they are stopped or dropped.

@@ -8,17 +8,20 @@ use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
 use crate::hooks::{ChangeConsumer, ConsumerSource};
 use crate::partition::{Partition, PartitionTable};
-use ombak_runtime::{FairPool, FairPoolConfig, Pool, Tenant};
+use ombak_runtime::{FairPool, FairPoolConfig, PAUSE_MAX_OF_TRANSFERS, Pool, Tenant};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tracing::warn;
 
 /// How many consumers are led at a time. They wait for disks more than they compute.
 const LED_AT_ONCE_MAX: usize = 4;
 /// How many wait for a thread. Further ones wait for the next round.
 const WAITING_MAX: usize = 1_024;
+/// The time between two looks at which consumers and partitions there are.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// All consumers of a node; see the module of the feed.
 pub(crate) struct Feeds {
@@ -33,6 +36,8 @@ pub(crate) struct Feeds {
     awaits_sources: bool,
     /// The number of the next consumer.
     next_number: u64,
+    /// When it last looked at which consumers and partitions there are.
+    looked: Option<Instant>,
 }
 
 impl Feeds {
@@ -60,6 +65,7 @@ impl Feeds {
             threads: LED_AT_ONCE_MAX,
             jobs_max: WAITING_MAX,
             gives_way: false,
+            pause_max: PAUSE_MAX_OF_TRANSFERS,
             times: None,
         };
         let mut feeds = Self {
@@ -76,6 +82,7 @@ impl Feeds {
             sources: config.hooks.consumer_sources.clone(),
             of_sources: Vec::new(),
             awaits_sources: false,
+            looked: None,
         };
         feeds.take_consumers();
         feeds.keep_removals();
@@ -87,16 +94,20 @@ impl Feeds {
         &self.pool
     }
 
-    /// Has each consumer led that no thread leads.
+    /// Has each consumer led that no thread leads and whose last turn began some time ago.
     pub(crate) fn round(&mut self) {
-        self.take_consumers();
-        // Partitions may have been opened since the last round.
-        self.keep_removals();
+        let now = self.followed.runtime.now();
+        if self.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK_INTERVAL) {
+            self.looked = Some(now);
+            self.take_consumers();
+            // Partitions may have been opened meanwhile.
+            self.keep_removals();
+        }
         if self.followed.stops.load(Ordering::Relaxed) {
             return;
         }
         for led in self.consumers.iter().chain(&self.of_sources) {
-            if let Some(taken) = led.take() {
+            if let Some(taken) = led.take(now) {
                 let pool = self.pool.of(Tenant { group: led.number, member: 0 });
                 lead(&self.followed, &pool, taken);
             }

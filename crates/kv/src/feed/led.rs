@@ -11,12 +11,14 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::warn;
 
 /// How long a turn takes if there is enough to tell. Then the places are kept, and other consumers
 /// have their turns.
 const TURN_MAX: Duration = Duration::from_millis(500);
+/// The time between the beginnings of two turns, if there is not much to tell.
+const TURN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What consumers are led along.
 pub(super) struct Followed {
@@ -36,6 +38,8 @@ pub(super) struct Led {
     place: Mutex<Place>,
     /// The seqs of its places when it last kept them.
     kept_seqs: Mutex<BTreeMap<u32, u64>>,
+    /// When its last turn began.
+    begun: Mutex<Option<Instant>>,
     /// Whether a thread leads it, or will.
     is_taken: AtomicBool,
     /// Whether it is no consumer any more.
@@ -52,17 +56,18 @@ impl Led {
     pub(super) fn new(number: u64, consumer: Arc<dyn ChangeConsumer>, follower: Follower) -> Self {
         let kept_seqs = Mutex::new(follower.seqs());
         let place = Mutex::new(Place { follower, next: 0 });
-        let (is_taken, is_dropped) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { number, consumer, place, kept_seqs, is_taken, is_dropped }
+        let (begun, is_taken, is_dropped) = (Mutex::default(), AtomicBool::new(false), AtomicBool::new(false));
+        Self { number, consumer, place, kept_seqs, begun, is_taken, is_dropped }
     }
 
     pub(super) fn is_of(&self, consumer: &Arc<dyn ChangeConsumer>) -> bool {
         Arc::ptr_eq(&self.consumer, consumer)
     }
 
-    /// Takes it for a turn. `None` if somebody else has.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Taken> {
-        (!self.is_taken.swap(true, Ordering::SeqCst)).then(|| Taken(Arc::clone(self)))
+    /// Takes it for a turn. `None` if somebody else has, or if its last turn began a short time ago.
+    pub(super) fn take(self: &Arc<Self>, now: Instant) -> Option<Taken> {
+        let is_due = self.begun.lock().is_none_or(|begun| now.saturating_duration_since(begun) >= TURN_INTERVAL);
+        (is_due && !self.is_taken.swap(true, Ordering::SeqCst)).then(|| Taken(Arc::clone(self)))
     }
 
     /// It is no consumer any more: a turn that is under way ends early.
@@ -98,7 +103,9 @@ impl Taken {
         let mut place = led.place.lock();
         let Place { follower, next } = &mut *place;
         follower.keep_open(|number| followed.partitions.get(number).is_some());
-        let ends_at = followed.runtime.now() + TURN_MAX;
+        let begun = followed.runtime.now();
+        *led.begun.lock() = Some(begun);
+        let ends_at = begun + TURN_MAX;
         let is_over = || is_ending() || followed.runtime.now() >= ends_at;
         let numbers = followed.partitions.all_open().map(|partition| partition.number());
         let (before, from): (Vec<u32>, Vec<u32>) = numbers.partition(|number| number < next);
