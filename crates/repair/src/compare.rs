@@ -9,7 +9,7 @@ use ombak_kv::replica::{
     COMPARE_KEYS_MAX, Compare, Compared, Held, HeldVersion, Push, Pushed, RangeSum, ReplicaStore, SUMMARY_RANGES_MAX,
     StoreMode, StoredVersion, Summarize, Summary, TOLD_NODES_MAX, ToldSeq, checksum_of, range_of,
 };
-use ombak_runtime::Waited;
+use ombak_runtime::{Waited, pause_if_due};
 use ombak_storage::{Detail, Origin, Scope, Stored, key_hash};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind, stored_object};
 
@@ -51,6 +51,7 @@ impl Work {
                 }
                 Err(failure) => Err(refusal(failure)),
             });
+            pause_if_due();
         }
         if stored.iter().any(|stored| stored.as_ref().is_err_and(is_disk_full)) {
             self.note_refused_for_space();
@@ -79,8 +80,11 @@ pub(crate) fn compare(host: &dyn RepairHost, compare: &Compare) -> Result<Compar
 /// Blocks.
 pub(crate) fn compare_seqs(host: &dyn RepairHost, compare: &Compare) -> Result<Vec<(Held, u64)>, Error> {
     let partition = host.partitions().find(compare.class.partition)?;
-    let held: Vec<_> =
-        compare.versions.iter().map(|version| compare_one(&partition, version, compare.synced)).collect();
+    let one = |version: &HeldVersion| {
+        pause_if_due();
+        compare_one(&partition, version, compare.synced)
+    };
+    let held: Vec<_> = compare.versions.iter().map(one).collect();
     if compare.synced && !is_broken(BrokenRule::ProofsAreSynced) {
         let seq = held.iter().map(|(_, seq)| *seq).max().unwrap_or_default();
         partition.store().sync(seq)?;
@@ -139,6 +143,7 @@ pub(crate) fn summarize(host: &dyn RepairHost, summarize: &Summarize, waited: &W
     let mut sums = vec![RangeSum::default(); ranges as usize];
     loop {
         waited.check()?;
+        pause_if_due();
         let entries = snapshot.next(&scope, Detail::Keys, FOLD_ENTRIES)?;
         if entries.is_empty() {
             if synced && !is_broken(BrokenRule::ProofsAreSynced) {

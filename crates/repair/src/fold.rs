@@ -6,6 +6,7 @@ use crate::ranges::Ranges;
 use ombak_kv::ClassId;
 use ombak_kv::repair_host::{Access, Partition, TRANSFER_BYTES_MAX, UNKNOWN_N, class_of_key};
 use ombak_kv::replica::{COMPARE_KEYS_MAX, HeldVersion};
+use ombak_runtime::pause_if_due;
 use ombak_storage::{Detail, FoldEntry, Scope, Snapshot};
 use ombak_types::{Error, ShownKey, VectorClock};
 use std::collections::{BTreeMap, VecDeque};
@@ -105,6 +106,7 @@ impl Fold {
             bytes += entry_bytes;
             if let Some(entry) = self.found.pop_front() {
                 self.add(&entry, &mut batch);
+                pause_if_due();
             }
         }
         Ok(Some(batch))

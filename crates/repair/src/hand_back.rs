@@ -27,6 +27,7 @@ use ombak_kv::replica::HeldVersion;
 use ombak_kv::{Amount, ClassId};
 use ombak_ring::RingVersion;
 use ombak_ring::placement::{HomePlacement, Placement};
+use ombak_runtime::pause_if_due;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -368,7 +369,11 @@ pub(crate) fn remove_proven(
         None if is_broken(BrokenRule::LeaversProveWhatTheyKeep) => Removal::NoRoom,
         None => Removal::Stays,
     };
-    Ok(proven.iter().map(one).collect())
+    let removed = proven.iter().map(|version| {
+        pause_if_due();
+        one(version)
+    });
+    Ok(removed.collect())
 }
 
 fn removal(removed: &Result<bool, Failure>) -> Removal {

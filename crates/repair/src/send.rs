@@ -18,7 +18,7 @@ use ombak_kv::replica::{
     Compare, Compared, Held, NodeCounter, Push, ReplicaStore, StoreKind, StoreMode, TRANSFER_ANSWER_MAX, checksum_of,
 };
 use ombak_ring::RingVersion;
-use ombak_runtime::within;
+use ombak_runtime::{pause_if_due, within};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use tracing::debug;
@@ -222,6 +222,7 @@ fn read_chunk(
     let deadline = Some(host.runtime().now() + TRANSFER_ANSWER_MAX);
     let mut chunk = Chunk::default();
     for (place, key) in keys {
+        pause_if_due();
         if chunk.bytes >= TRANSFER_BYTES_MAX as u64 {
             chunk.left.push(place);
             continue;

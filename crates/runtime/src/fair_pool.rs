@@ -2,7 +2,7 @@
 
 use crate::fair_queue::{FairQueue, Tenant};
 use crate::pool::{Job, JobQueue, Pool, PoolError};
-use crate::real::pause_after;
+use crate::real::{pause_after, pause_at_most};
 use crate::runtime::Runtime;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +25,8 @@ pub struct FairPoolConfig {
     pub jobs_max: usize,
     /// Whether the threads give way to all others that want the processor.
     pub gives_way: bool,
+    /// How long a thread pauses at most after a burst of work, if the machine is busy.
+    pub pause_max: Duration,
     /// Who hears how long jobs wait and take.
     pub times: Option<Arc<dyn PoolTimes>>,
 }
@@ -52,13 +54,14 @@ struct Waiting {
     /// The jobs, with the time since when they wait.
     jobs: Mutex<FairQueue<(Instant, Job)>>,
     times: Option<Arc<dyn PoolTimes>>,
+    pause_max: Duration,
     runtime: Arc<dyn Runtime>,
 }
 
 impl FairPool {
     /// Starts a pool.
     pub fn start(runtime: &Arc<dyn Runtime>, config: FairPoolConfig) -> io::Result<Self> {
-        let FairPoolConfig { name, threads, jobs_max, gives_way, times } = config;
+        let FairPoolConfig { name, threads, jobs_max, gives_way, pause_max, times } = config;
         // Callers count before they queue, so a few more than `jobs_max` can come at once.
         let places_max = jobs_max.saturating_mul(2);
         let places = if gives_way {
@@ -66,7 +69,7 @@ impl FairPool {
         } else {
             runtime.start_pool(name, threads, places_max)?
         };
-        let waiting = Arc::new(Waiting { jobs: Mutex::default(), times, runtime: runtime.clone() });
+        let waiting = Arc::new(Waiting { jobs: Mutex::default(), times, pause_max, runtime: runtime.clone() });
         Ok(Self { shared: Arc::new(Shared { places, waiting, jobs_max, runtime: runtime.clone() }) })
     }
 
@@ -156,6 +159,7 @@ impl Waiting {
         let began = self.runtime.now();
         // Long jobs pause within, and not only at their ends.
         self.runtime.work_in_bursts();
+        pause_at_most(self.pause_max);
         // The threads survive a job that panics. It costs its tenant nothing.
         job();
         let took = self.runtime.now().saturating_duration_since(began);
@@ -168,7 +172,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TokioRuntime;
+    use crate::{PAUSE_MAX, TokioRuntime};
     use std::sync::mpsc::sync_channel;
     use std::time::Duration;
 
@@ -180,7 +184,7 @@ mod tests {
     }
 
     fn config(jobs_max: usize, times: Option<Arc<dyn PoolTimes>>) -> FairPoolConfig {
-        FairPoolConfig { name: "test", threads: 1, jobs_max, gives_way: false, times }
+        FairPoolConfig { name: "test", threads: 1, jobs_max, gives_way: false, pause_max: PAUSE_MAX, times }
     }
 
     #[derive(Default)]
@@ -290,7 +294,8 @@ mod tests {
     fn jobs_go_with_the_places_that_the_threads_drop() {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
         let places = Arc::new(Dropped::default());
-        let waiting = Arc::new(Waiting { jobs: Mutex::default(), times: None, runtime: runtime.clone() });
+        let waiting =
+            Arc::new(Waiting { jobs: Mutex::default(), times: None, pause_max: PAUSE_MAX, runtime: runtime.clone() });
         let pool = FairPool { shared: Arc::new(Shared { places: places.clone(), waiting, jobs_max: 9, runtime }) };
         let held = Arc::new(());
         for _ in 0..3 {

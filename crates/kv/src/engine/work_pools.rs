@@ -17,7 +17,7 @@
 use super::work_class::WorkClass;
 use super::work_counts::{PoolCounts, WorkCounts};
 use crate::config::{PoolStrategy, WorkerPools};
-use ombak_runtime::{FairPool, FairPoolConfig, Pool, Runtime, Tenant};
+use ombak_runtime::{FairPool, FairPoolConfig, PAUSE_MAX, PAUSE_MAX_OF_TRANSFERS, Pool, Runtime, Tenant};
 use ombak_stats::Feature;
 use std::io;
 use std::sync::Arc;
@@ -47,11 +47,20 @@ type Planned = (&'static str, &'static str, usize, usize);
 
 impl WorkPools {
     pub(super) fn start(runtime: &Arc<dyn Runtime>, config: &WorkerPools, has_features: bool) -> io::Result<Self> {
-        let mut pools = Vec::new();
-        for (name, threads_name, threads, jobs_max) in planned(config, has_features) {
+        let (planned, mut pools) = (planned(config, has_features), Vec::new());
+        // Clusters wait for walks, and only their clients for all else.
+        let of_walks = place(config.strategy, WorkClass::Walk, planned.len());
+        for (at, (name, threads_name, threads, jobs_max)) in planned.into_iter().enumerate() {
             let counts = Arc::new(PoolCounts::new(name));
             let times = Some(counts.clone() as _);
-            let config = FairPoolConfig { name: threads_name, threads, jobs_max, gives_way: GIVES_WAY, times };
+            let config = FairPoolConfig {
+                name: threads_name,
+                threads,
+                jobs_max,
+                gives_way: GIVES_WAY,
+                pause_max: if at == of_walks { PAUSE_MAX_OF_TRANSFERS } else { PAUSE_MAX },
+                times,
+            };
             pools.push((FairPool::start(runtime, config)?, counts));
         }
         Ok(Self { pools, strategy: config.strategy })

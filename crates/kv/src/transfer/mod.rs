@@ -59,7 +59,7 @@ use crate::open_error::OpenError;
 use crate::partition::{Partition, PartitionTable};
 use checkpoint::Checkpoint;
 use ombak_ring::placement::{HomePlacement, Placement};
-use ombak_runtime::{Asker, FairPool, FairPoolConfig, Pool, Runtime, Tenant, Waited};
+use ombak_runtime::{Asker, FairPool, FairPoolConfig, PAUSE_MAX_OF_TRANSFERS, Pool, Runtime, Tenant, Waited};
 use ombak_types::{Error, NodeId};
 use parking_lot::Mutex;
 use state_file::StateFile;
@@ -130,8 +130,14 @@ pub struct Transfers {
 /// The threads store copies under locks that requests need, so they do not give way. They pause
 /// after each job that was not short.
 fn transfer_pool(runtime: &Arc<dyn Runtime>) -> io::Result<Pool> {
-    let config =
-        FairPoolConfig { name: "ombak-transfer", threads: THREADS, jobs_max: JOBS_MAX, gives_way: false, times: None };
+    let config = FairPoolConfig {
+        name: "ombak-transfer",
+        threads: THREADS,
+        jobs_max: JOBS_MAX,
+        gives_way: false,
+        pause_max: PAUSE_MAX_OF_TRANSFERS,
+        times: None,
+    };
     Ok(FairPool::start(runtime, config)?.of(Tenant::default()))
 }
 

@@ -7,7 +7,7 @@ use super::sums::{KEY_RANGES, RANGES, range_of_version};
 use ombak_kv::ClassId;
 use ombak_kv::repair_host::{BrokenRule, Partition, RepairHost, is_broken, is_of_class};
 use ombak_kv::replica::range_of;
-use ombak_runtime::Waited;
+use ombak_runtime::{Waited, pause_if_due};
 use ombak_storage::{Detail, FoldEntry, Scope, key_hash};
 use ombak_types::Error;
 
@@ -64,6 +64,7 @@ pub(super) fn fold(
     let mut snapshot = partition.snapshot()?;
     loop {
         waited.check()?;
+        pause_if_due();
         let entries = snapshot.next(&scope, Detail::Keys, FOLD_ENTRIES)?;
         if entries.is_empty() {
             return Ok(());

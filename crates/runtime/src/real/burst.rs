@@ -6,7 +6,7 @@
 //! few turns, but each lasts until the next tick, and requests wait for its end. So a thread that
 //! sleeps by itself after 0.2 ms ends its turn early. docs/benchmarks.md compares both.
 
-use super::pauses::PAUSES;
+use super::pauses::{PAUSE_MAX_OF_TRANSFERS, PAUSES};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,12 @@ thread_local! {
     /// When the burst of this thread began; none for threads that do not work in bursts.
     static BURST_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
     static PAUSES_MADE: Cell<u64> = const { Cell::new(0) };
+    static LONGEST: Cell<Duration> = const { Cell::new(PAUSE_MAX_OF_TRANSFERS) };
+}
+
+/// From now on the calling thread never pauses for longer than this at a time.
+pub fn pause_at_most(longest: Duration) {
+    LONGEST.set(longest);
 }
 
 /// From now on the calling thread works in bursts. The first one begins now.
@@ -38,7 +44,7 @@ pub fn begin_burst() {
 /// lock meanwhile that others wait for.
 pub fn pause_if_due() {
     if BURST_BEGAN.get().is_some_and(|began| began.elapsed() >= BURST) {
-        PAUSES.pause();
+        PAUSES.pause(LONGEST.get());
         PAUSES_MADE.set(PAUSES_MADE.get() + 1);
         work_in_bursts();
     }
@@ -49,7 +55,7 @@ pub fn pause_if_due() {
 /// for the processor waits that long.
 pub fn pause_after(worked: Duration) {
     if worked >= BURST {
-        PAUSES.pause();
+        PAUSES.pause(LONGEST.get());
     }
 }
 

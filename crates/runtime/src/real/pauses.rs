@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 /// The shortest pause. Linux adds up to 50 µs, the slack of timers. After a much shorter sleep (5
 /// µs without slack) the scheduler treats the thread as if it had not slept.
 const PAUSE_MIN: Duration = Duration::from_micros(20);
-/// The longest one. Work goes on, however busy the machine is: a thread has a third of its time, so
-/// that copies which move arrive soon.
-const PAUSE_MAX: Duration = Duration::from_micros(400);
+/// The longest one of folds, listings and queries, for which only their clients wait.
+pub const PAUSE_MAX: Duration = Duration::from_millis(1);
+/// The longest one of all other work, for which a cluster waits: however busy the machine is, a thread has a
+/// third of its time, so that copies which move arrive soon.
+pub const PAUSE_MAX_OF_TRANSFERS: Duration = Duration::from_micros(400);
 /// How much later than asked a thread comes back that has waited for a processor.
 const LATE: Duration = Duration::from_micros(150);
 /// A pause that did not end late makes the next one shorter by this part of it.
@@ -38,9 +40,9 @@ impl Pauses {
         Duration::from_nanos(self.nanos.load(Relaxed))
     }
 
-    /// Lets the calling thread sleep for a pause.
-    pub(super) fn pause(&self) {
-        let (asked, took) = sleep(self.now());
+    /// Lets the calling thread sleep for a pause that is not longer than this.
+    pub(super) fn pause(&self, longest: Duration) {
+        let (asked, took) = sleep(self.now().min(longest));
         self.learn(asked, took);
     }
 
