@@ -34,7 +34,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-index-pages bench-search bench-backends bench-start bench-connections bench-cluster bench-instructions bench-security fuzz asan soak soak-cluster soak-lucene soak-upgrade soak-load soak-tenants clean-cache
+.PHONY: help run dist devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-feed bench-sums bench-trees bench-scrub bench-anti-entropy bench-folds bench-calm bench-index-pages bench-search bench-backends bench-start bench-connections bench-thousand-connections bench-cluster bench-instructions bench-security fuzz asan soak soak-cluster soak-connections soak-lucene soak-upgrade soak-load soak-tenants clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -136,6 +136,11 @@ bench-connections: ## measure resident memory with 10,000 idle connections, and 
 	cargo build --profile dist --locked --package ombak-server
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak benches/connections.py
 
+bench-thousand-connections: CONNECTION_MINUTES ?= 3
+bench-thousand-connections: ## run 1,000 connections for CONNECTION_MINUTES (3): errors, latencies and resident memory
+	cargo build --profile dist --locked --package ombak-server --package ombak-bench
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/dist/ombak benches/thousand_connections.py --minutes $(CONNECTION_MINUTES)
+
 bench-cluster: ROUNDS ?= 5
 bench-cluster: ## measure clusters: the cost of requests, a node that fails, and one that returns, in ROUNDS (5)
 	cargo build --profile dist --locked --package ombak-server --package ombak-bench --package ombak-floor
@@ -161,12 +166,16 @@ asan: ## run the tests of unsafe code under AddressSanitizer, in a target direct
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/asan cargo test --locked --package ombak-storage \
 		--target $(shell rustc --print host-tuple) --lib append_marks
 
-soak: ## run the crash tests for about an hour: CRASH_POINTS (1000000) and HISTORIES (10000) of stores, SOAK_ROUNDS (10) times the node crashes of `make test`, and SIM_SEEDS (5000) seeds of the simulator from SIM_FIRST (1) on
+soak: ## run, in hours, the crash tests: CRASH_POINTS (1000000) and HISTORIES (10000) of stores, SOAK_ROUNDS (10) times the node crashes of `make test`, and SIM_SEEDS (5000) seeds of the simulator from SIM_FIRST (1) on
 	OMBAK_CRASH_POINTS=$(CRASH_POINTS) OMBAK_HISTORIES=$(HISTORIES) OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
 		--test all -- metamorphic:: power_cut:: power:: kill9:: --nocapture
 	OMBAK_SIM_SEEDS=$(SIM_SEEDS) OMBAK_SIM_FIRST=$(SIM_FIRST) cargo test --release --locked --package ombak-sim --test all -- seeds:: --nocapture
 	@$(MAKE) --no-print-directory soak-lucene
+	@$(MAKE) --no-print-directory soak-connections
 	@$(MAKE) --no-print-directory soak-cluster
+
+soak-connections: ## run 1,000 connections for 32 minutes: no request may fail, and the memory may not grow
+	@$(MAKE) --no-print-directory bench-thousand-connections CONNECTION_MINUTES=32
 
 soak-lucene: ## compare search with Lucene: the recorded answers, and LUCENE_QUERIES (20000) fresh queries, with LUCENE_SEED if given
 	tests/lucene/run.py --queries $(LUCENE_QUERIES) $(if $(LUCENE_SEED),--seed $(LUCENE_SEED))

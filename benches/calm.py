@@ -178,6 +178,9 @@ def measure_calm(cluster, options):
     highest = clients.load("--fill")["rate"]
     at_rate = ["--rate", f"{highest * folds.RATE_SHARE:.0f}"]
     kinds, hand_back = kinds_of(cluster, options.handed)
+    if unknown := set(options.only) - set(kinds):
+        raise SystemExit(f"there is no {', '.join(unknown)}; there are {', '.join(kinds)}")
+    kinds = {kind: works for kind, works in kinds.items() if not options.only or kind in options.only}
     found = {kind: [] for kind in ["alone", *kinds]}
     for _ in range(options.rounds):
         for kind, figures in found.items():
@@ -205,6 +208,7 @@ def main():
     parser.add_argument("--keys", type=int, default=1_000_000, help="how many keys [1000000]")
     parser.add_argument("--handed", type=int, default=50_000, help="how many objects node 3 misses [50000]")
     parser.add_argument("--rounds", type=int, default=5, help="how many turns [5]")
+    parser.add_argument("--only", action="append", default=[], help="only this kind of work, and others that are given [all]")
     options = parser.parse_args()
     with Cluster(anti_entropy.NODES, NETWORK, anti_entropy.SETTINGS) as cluster:
         anti_entropy.load(cluster, options.keys)

@@ -7,7 +7,8 @@ three nodes, n_val 3, bitcask.
 * the seconds of a fold over everything, and of a tree of size large, while nothing else happens,
   and how much memory the nodes take meanwhile beside what they had;
 * the 99th percentile of requests of clients at 30 % of the highest rate: alone and beside such
-  folds, in ROUNDS (5) turns.
+  folds, in ROUNDS (5) turns;
+* with `--drop`, how long a drop of the whole bucket takes.
 
 Loading takes most of the time: about 8 minutes for 10 million keys on two processors, and 8 GB."""
 import argparse
@@ -103,10 +104,20 @@ def measure_beside(cluster, rounds):
           f"{second:,.0f} us beside {folds} folds, {second / first:.2f} times (at most {SLOWER_MAX})", flush=True)
 
 
+def measure_drop(cluster, keys):
+    begun = time.monotonic()
+    cluster.nodes[0].ok("admin", "bucket", "drop", f"default/{BUCKET}", "--yes")
+    seconds = time.monotonic() - begun
+    if left := statistics_of(cluster)["objects"]:
+        raise SystemExit(f"the drop has left {left:,} objects")
+    print(f"a drop of {keys:,} objects: {seconds:.0f} s, {keys / seconds:,.0f} a second", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=10_000_000, help="how many keys [10000000]")
     parser.add_argument("--rounds", type=int, default=5, help="how many turns alone and beside folds [5]")
+    parser.add_argument("--drop", action="store_true", help="also drop the bucket")
     options = parser.parse_args()
     with Cluster(anti_entropy.NODES, NETWORK, anti_entropy.SETTINGS) as cluster:
         anti_entropy.load(cluster, options.keys)
@@ -117,6 +128,8 @@ def main():
         for name, fold in (("statistics", statistics_of), ("a large tree", tree_of)):
             measure_fold(cluster, name, fold)
         measure_beside(cluster, options.rounds)
+        if options.drop:
+            measure_drop(cluster, options.keys)
 
 
 if __name__ == "__main__":
