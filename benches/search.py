@@ -95,12 +95,19 @@ class Asking:
     """A client of one node."""
 
     def __init__(self, node):
-        self.connection = connect(node.http)
+        self.address, self.connection = node.http, connect(node.http)
 
     def ask(self, **parameters):
         parameters = [("wt", "json"), *((name.replace("_", "."), value) for name, value in parameters.items())]
-        self.connection.request("GET", f"/search/query/{INDEX}?" + urllib.parse.urlencode(parameters))
-        answer = self.connection.getresponse()
+        path = f"/search/query/{INDEX}?" + urllib.parse.urlencode(parameters)
+        try:
+            self.connection.request("GET", path)
+            answer = self.connection.getresponse()
+        except http.client.RemoteDisconnected:
+            # A node closes connections that are idle for minutes.
+            self.connection = connect(self.address)
+            self.connection.request("GET", path)
+            answer = self.connection.getresponse()
         text = answer.read()
         if answer.status != 200:
             raise SystemExit(f"a query was answered with {answer.status}: {text[:200]}")

@@ -64,7 +64,8 @@ impl Led {
         Arc::ptr_eq(&self.consumer, consumer)
     }
 
-    /// Takes it for a turn. `None` if somebody else has, or if its last turn began a short time ago.
+    /// Takes it for a turn. `None` if somebody else has, or if its last turn began a short time
+    /// ago.
     pub(super) fn take(self: &Arc<Self>, now: Instant) -> Option<Taken> {
         let is_due = self.begun.lock().is_none_or(|begun| now.saturating_duration_since(begun) >= TURN_INTERVAL);
         (is_due && !self.is_taken.swap(true, Ordering::SeqCst)).then(|| Taken(Arc::clone(self)))

@@ -174,9 +174,18 @@ fn a_consumer_begins_anew_when_the_stores_are_others() {
         runtime.block_on(async {
             node.put(&format!("key {round}"), "value", VectorClock::new()).await.unwrap();
         });
+        let of_round = |key: &[u8]| key.ends_with(format!("key {round}").as_bytes());
         consumer.wait_until("it has what the stores have", |seen| {
-            let of_round = |key: &[u8]| key.ends_with(format!("key {round}").as_bytes());
             seen.keys.len() == 1 && seen.keys.keys().all(|(_, key)| of_round(key))
+        });
+        // A change shows that the consumer has a place in the partition of the key, and is no longer
+        // told everything of it.
+        let first: Vec<u64> = consumer.seen.lock().keys.values().map(|(digest, _)| *digest).collect();
+        runtime.block_on(async {
+            node.put(&format!("key {round}"), "other value", VectorClock::new()).await.unwrap();
+        });
+        consumer.wait_until("the second value", |seen| {
+            std::iter::zip(seen.keys.values(), &first).all(|((digest, _), first)| digest != first)
         });
         runtime.block_on(node.close());
     }

@@ -24,8 +24,8 @@ pub fn give_way() {
     }
 }
 
-/// The nice value of work that clients wait for, though not as urgently as for requests. While other
-/// threads want a whole processor, such a thread has about a tenth of it.
+/// The nice value of work that clients wait for, though not as urgently as for requests. While
+/// other threads want a whole processor, such a thread has about a tenth of it.
 #[cfg(target_os = "linux")]
 const NICE_BEHIND: i32 = 10;
 
