@@ -141,6 +141,39 @@ impl Drop for Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feed::places::Places;
+    use crate::hooks::{Anew, FollowedStore};
+    use ombak_storage::Change;
+
+    struct Named;
+
+    impl ChangeConsumer for Named {
+        fn name(&self) -> &str {
+            "named"
+        }
+
+        fn begin_anew(&self, _: &dyn FollowedStore, _: Anew) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn apply(&self, _: &dyn FollowedStore, _: &[Change]) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_consumer_is_taken_by_one_thread_and_200_ms_after_its_last_turn_began() {
+        let consumer = Arc::new(Named);
+        let follower = Follower::new(consumer.clone(), Places::Consumer(BTreeMap::new()));
+        let led = Arc::new(Led::new(1, consumer, follower));
+        let now = Instant::now();
+        let taken = led.take(now).expect("it has had no turn");
+        assert!(led.take(now).is_none(), "another thread has it");
+        *led.begun.lock() = Some(now);
+        drop(taken);
+        assert!(led.take(now + TURN_INTERVAL / 2).is_none(), "its last turn began a short time ago");
+        assert!(led.take(now + TURN_INTERVAL).is_some());
+    }
 
     #[test]
     fn numbers_that_a_start_skips_are_no_lag() {
