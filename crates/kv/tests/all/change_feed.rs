@@ -178,8 +178,8 @@ fn a_consumer_begins_anew_when_the_stores_are_others() {
         consumer.wait_until("it has what the stores have", |seen| {
             seen.keys.len() == 1 && seen.keys.keys().all(|(_, key)| of_round(key))
         });
-        // A change shows that the consumer has a place in the partition of the key, and is no longer
-        // told everything of it.
+        // A change shows that the consumer has a place in the partition of the key, and is no
+        // longer told everything of it.
         let first: Vec<u64> = consumer.seen.lock().keys.values().map(|(digest, _)| *digest).collect();
         runtime.block_on(async {
             node.put(&format!("key {round}"), "other value", VectorClock::new()).await.unwrap();

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const PAUSE_MIN: Duration = Duration::from_micros(20);
 /// The longest one of folds, listings and queries, for which only their clients wait.
 pub const PAUSE_MAX: Duration = Duration::from_millis(1);
-/// The longest one of all other work, for which a cluster waits: however busy the machine is, a thread has a
-/// third of its time, so that copies which move arrive soon.
+/// The longest one of all other work, for which a cluster waits: however busy the machine is, a
+/// thread has a third of its time, so that copies which move arrive soon.
 pub const PAUSE_MAX_OF_TRANSFERS: Duration = Duration::from_micros(400);
 /// How much later than asked a thread comes back that has waited for a processor.
 const LATE: Duration = Duration::from_micros(150);
