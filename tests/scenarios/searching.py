@@ -9,9 +9,9 @@ from erlang_terms import Atom
 from mapreduce import erlang_phase, in_terms, job, mapping, over_pb, reducing, results
 from properties import set_props
 from searches import (
-    DELETE_INDEX, DEFAULT_SCHEMA, FORM, GET_INDEX, GET_SCHEMA, INDEXES, JSON, PUT_SCHEMA, QUERY, SCHEMA, create_index,
-    SECONDS_MAX, create_indexed_type, default_schema, docs, get_schema, indexed_bucket, keys, members, outcome, pb_put_index, pb_search, put_index,
-    put_schema, query_path, refused, search, store, until_found,
+    DELETE_INDEX, DEFAULT_SCHEMA, FORM, GET_INDEX, GET_SCHEMA, INDEXES, JSON, PUT_SCHEMA, QUERY, SCHEMA, SECONDS_MAX, create_index,
+    create_indexed_type, default_schema, docs, get_schema, indexed_bucket, keys, members, outcome, pb_put_index, pb_search,
+    put_index, put_schema, query_path, refused, search, store, until_found,
     wait_until_settled,
 )
 from world import Pb, ask, clock, decode, equal, key_path, message, put, wait_for

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The counters of search, under Riak's names where Riak has one.
 #[derive(Debug, Default)]
 pub(crate) struct SearchCounts {
-    indexed: Spiral,
+    pub(crate) indexed: Spiral,
     index_latency: Histogram,
     index_fail: Spiral,
     extract_fail: Spiral,

@@ -127,8 +127,8 @@ pub struct Transfers {
     work: Notify,
 }
 
-/// The threads store copies under locks that requests need, so they do not give way. They pause
-/// after each job that was not short.
+/// The threads store copies under locks that requests need, so they do not give way. They pause in
+/// and after jobs that are not short.
 fn transfer_pool(runtime: &Arc<dyn Runtime>) -> io::Result<Pool> {
     let config = FairPoolConfig {
         name: "ombak-transfer",

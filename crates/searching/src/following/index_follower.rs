@@ -289,7 +289,9 @@ impl IndexFollower {
             return Err(self.lacks_changes());
         }
         let changes = state.waiting.take();
-        let change_count = changes.len() as u64;
+        // A sweep is no change of an object, and each partition has one when an index begins.
+        let is_of_object = |change: &&IndexChange| !matches!(change, IndexChange::Sweep { .. });
+        let change_count = changes.iter().filter(is_of_object).count() as u64;
         // The work of a write grows with texts of clients. Their requests come first.
         let written = do_behind(|| self.index.write(changes, place)).map_err(IndexError::from).flatten();
         match &written {

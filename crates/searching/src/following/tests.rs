@@ -3,6 +3,7 @@
 use super::association::Association;
 use super::index_follower::IndexFollower;
 use crate::catalog::IndexRecord;
+use crate::counts::SearchCounts;
 use ombak_kv::buckets::IndexUsers;
 use ombak_kv::hooks::{Anew, AskedHome, ChangeConsumer, FeedProgress, FollowedStore, PresentVersion};
 use ombak_search::schema::default_schema;
@@ -60,6 +61,7 @@ fn association(buckets: &[&str]) -> Association {
 /// An index that follows a store.
 struct World {
     follower: IndexFollower,
+    counts: Arc<SearchCounts>,
     store: Store,
 }
 
@@ -69,9 +71,10 @@ impl World {
         let index = Index::open(dir, schema.clone(), 1, WriterPool::new(15 << 20)).unwrap();
         let record = IndexRecord { schema: "s".to_owned(), xml: Vec::new(), n_val: 3, incarnation: 1, build: 1 };
         let (of, files) = ((Arc::new(record), schema), (index, dir.to_owned()));
-        let follower = IndexFollower::new("i".to_owned(), of, files, Arc::default());
+        let counts = Arc::<SearchCounts>::default();
+        let follower = IndexFollower::new("i".to_owned(), of, files, counts.clone());
         assert_eq!(follower.kept_places(), Some(BTreeMap::new()));
-        Self { follower, store: Store::default() }
+        Self { follower, counts, store: Store::default() }
     }
 
     fn puts(&self, key: &[u8]) {
@@ -104,6 +107,20 @@ impl World {
     fn wants_everything(&self) -> bool {
         self.follower.wants_everything(&self.store)
     }
+}
+
+#[test]
+fn changes_of_objects_are_counted_and_the_end_of_a_telling_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::new(dir.path());
+    world.follower.set_association(association(&["b"]));
+    world.begins(Anew::First);
+    world.is_told_everything_of(&[]);
+    assert_eq!((world.keeps(), world.counts.indexed.total()), (0, 0));
+    let a = key("b", "a");
+    world.puts(&a);
+    world.is_told_of(&a);
+    assert_eq!((world.keeps(), world.counts.indexed.total()), (1, 1));
 }
 
 #[test]
