@@ -126,8 +126,9 @@ impl Worker {
         let up = self.up.clone();
         let (here, ns) = (host.node_id(), host.buckets().snapshot().all_n_vals());
         let asked = Asked { placement, here, ns: &ns, is_full: &|home, n| host.is_full(home, n) };
-        let proofs = if work.gives_pushes() { self.transfers.proofs.open(&asked) } else { Vec::new() };
-        let look = Look { work: &work, host, placement, here, ns: ns.clone(), up: &up, proofs };
+        let gives_pushes = work.gives_pushes();
+        let proofs = if gives_pushes { self.transfers.proofs.open(&asked) } else { Vec::new() };
+        let look = Look { work: &work, host, placement, here, ns: ns.clone(), up: &up, gives_pushes, proofs };
         for piece in self.candidates(&look) {
             let concurrency = work.concurrency.load(Ordering::Relaxed);
             let lane = self.lane(&piece);

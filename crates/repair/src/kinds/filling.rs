@@ -19,7 +19,7 @@ impl Kind for Filling {
 
     fn due(&self, look: &Look<'_>) -> Vec<Place> {
         let mut due = Vec::new();
-        if !look.work.gives_pushes() || !look.work.takes_pushes() {
+        if !look.gives_pushes || !look.work.takes_pushes() {
             // A comparison brings copies in both directions.
             return due;
         }

@@ -61,7 +61,7 @@ impl Kind for HandBack {
     }
 
     fn due(&self, look: &Look<'_>) -> Vec<Place> {
-        if !look.work.gives_pushes() {
+        if !look.gives_pushes {
             return Vec::new();
         }
         let foreign = &look.host.transfers().foreign;

@@ -11,7 +11,7 @@ impl Kind for Ordered {
     }
 
     fn due(&self, look: &Look<'_>) -> Vec<Place> {
-        if !look.work.gives_pushes() {
+        if !look.gives_pushes {
             return Vec::new();
         }
         let open = look.work.orders.open().into_iter().filter(|(_, to)| look.up.contains(to));

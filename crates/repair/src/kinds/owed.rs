@@ -11,7 +11,7 @@ impl Kind for Owed {
     }
 
     fn due(&self, look: &Look<'_>) -> Vec<Place> {
-        if !look.work.gives_pushes() {
+        if !look.gives_pushes {
             return Vec::new();
         }
         let owed = look.host.transfers().owed.list().into_iter().filter(|owed| {
