@@ -46,8 +46,9 @@ CONFIGURATION = """
 """
 SETTLE_SECONDS_MAX = 3600
 ROUND_SECONDS_MAX = 3600
-# Nodes are idle when they need less than this share of a processor together.
-IDLE_SHARE, IDLE_SECONDS = 0.05, 3
+# Nodes are idle when they need less than this share of a processor together. Three nodes without
+# clients need up to 0.17 of a processor; a merge, a transfer or the making of sums needs a whole one.
+IDLE_SHARE, IDLE_SECONDS = 0.3, 3
 ASK_AGAIN_SECONDS = 0.1
 # What the project wants to reach (with 10 million keys and 100 that differ).
 REPAIR_SECONDS_MAX, REPAIR_KB_MAX, READ_PERCENT_MAX, HOUR_SECONDS_MAX = 10, 256, 1.0, 2.0

@@ -61,7 +61,7 @@ pub trait Runtime: Send + Sync {
     fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>>;
 
     /// Like [`Runtime::start_pool`], for jobs that no get or put of a client waits for. Where the
-    /// system can do so, the threads give way to all others that want the processor.
+    /// system can do so, the threads come behind those with requests of clients.
     fn start_background_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
         self.start_pool(name, threads, jobs_max)
     }

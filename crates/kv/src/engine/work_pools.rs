@@ -3,7 +3,7 @@
 //! What it is: one pool for each class of work, as Riak has them, or fewer if the configuration
 //! says so. A piece of work is done in steps of a few milliseconds. Each step waits for a thread
 //! of its pool, and tenants have their shares of the threads. All threads work in bursts: they
-//! leave the processor after each 0.2 ms.
+//! leave the processor after each 0.2 ms, and come behind threads with requests.
 //!
 //! What it is not: it does not bound how many listings, folds and queries are under way. Each has
 //! at most one step that waits here.
@@ -31,11 +31,6 @@ const WALKS_WAITING_MAX: usize = 256;
 /// The pool of questions to features, which Riak does not have.
 pub(super) const FEATURE_POOL: &str = "feature_pool";
 
-/// The threads pause after each 0.2 ms, but they keep their priority. With the lowest priority, a
-/// node answered nothing for 8 s while all processors were busy: a put waited so long for its
-/// store.
-const GIVES_WAY: bool = false;
-
 /// The pools of a node.
 pub(crate) struct WorkPools {
     pools: Vec<(FairPool, Arc<PoolCounts>)>,
@@ -57,7 +52,6 @@ impl WorkPools {
                 name: threads_name,
                 threads,
                 jobs_max,
-                gives_way: GIVES_WAY,
                 pause_max: if at == of_walks { PAUSE_MAX_OF_TRANSFERS } else { PAUSE_MAX },
                 times,
             };

@@ -64,7 +64,6 @@ impl Feeds {
             name: "ombak-feed",
             threads: LED_AT_ONCE_MAX,
             jobs_max: WAITING_MAX,
-            gives_way: false,
             pause_max: PAUSE_MAX_OF_TRANSFERS,
             times: None,
         };

@@ -127,14 +127,13 @@ pub struct Transfers {
     work: Notify,
 }
 
-/// The threads store copies under locks that requests need, so they do not give way. They pause in
-/// and after jobs that are not short.
+/// The threads store copies under locks that requests need. They pause in and after jobs that are
+/// not short.
 fn transfer_pool(runtime: &Arc<dyn Runtime>) -> io::Result<Pool> {
     let config = FairPoolConfig {
         name: "ombak-transfer",
         threads: THREADS,
         jobs_max: JOBS_MAX,
-        gives_way: false,
         pause_max: PAUSE_MAX_OF_TRANSFERS,
         times: None,
     };

@@ -24,10 +24,28 @@ pub fn give_way() {
     }
 }
 
-/// The nice value of work that clients wait for, though not as urgently as for requests. While
-/// other threads want a whole processor, such a thread has about a tenth of it.
+/// The nice value of work that no get or put of a client waits for. While other threads want a
+/// whole processor, such a thread has about a tenth of it. A thread with a lower priority still is
+/// kept from the processor for seconds by busy processors, and with it the lock of a store that it
+/// has and that a put wants.
 #[cfg(target_os = "linux")]
 const NICE_BEHIND: i32 = 10;
+
+/// Lets the calling thread, and the threads that it starts, come behind threads with requests of
+/// clients, from now on. The thread works in bursts ([`super::pause_if_due`]). It may hold locks
+/// that requests need, for a few microseconds at a time.
+pub(super) fn come_behind() {
+    work_in_bursts();
+    set_nice_behind();
+}
+
+fn set_nice_behind() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICE_BEHIND) {
+        // The work is done nevertheless, only less politely.
+        tracing::warn!(%error, "a thread cannot come behind others");
+    }
+}
 
 /// Does work in a thread of its own that comes behind threads with requests of clients, as do the
 /// threads that the work starts. Blocks until it is done.
@@ -39,10 +57,7 @@ const NICE_BEHIND: i32 = 10;
 /// If the work does.
 pub fn do_behind<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let behind = || {
-        #[cfg(target_os = "linux")]
-        if let Err(error) = rustix::process::setpriority_process(None, NICE_BEHIND) {
-            tracing::warn!(%error, "a thread cannot come behind others");
-        }
+        set_nice_behind();
         work()
     };
     std::thread::scope(|scope| {
@@ -66,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn background_threads_give_way_and_no_others() {
+    async fn each_kind_of_thread_has_its_priority() {
         let before = nice();
         let tokio: Arc<dyn Runtime> = Arc::new(TokioRuntime);
         let serving: Arc<dyn Runtime> = Arc::new(ServingThreads::new(Vec::new()));
@@ -78,18 +93,9 @@ mod tests {
             assert_eq!(told.await, Ok(NICE));
             let pool = Pool::start(&runtime, "test", 1, 8).unwrap();
             assert_eq!(pool.run(nice).await, Ok(before));
-            for (gives_way, expected) in [(false, before), (true, NICE)] {
-                let config = FairPoolConfig {
-                    name: "test",
-                    threads: 1,
-                    jobs_max: 8,
-                    gives_way,
-                    pause_max: PAUSE_MAX,
-                    times: None,
-                };
-                let pool = FairPool::start(&runtime, config).unwrap();
-                assert_eq!(pool.of(Tenant::default()).run(nice).await, Ok(expected));
-            }
+            let config = FairPoolConfig { name: "test", threads: 1, jobs_max: 8, pause_max: PAUSE_MAX, times: None };
+            let pool = FairPool::start(&runtime, config).unwrap();
+            assert_eq!(pool.of(Tenant::default()).run(nice).await, Ok(NICE_BEHIND));
         }
         assert_eq!(nice(), before, "the thread that starts a pool stays as it is");
         assert_eq!(do_behind(nice).unwrap(), NICE_BEHIND);

@@ -1,7 +1,7 @@
 //! Threads that wait for disks instead of the network threads.
 
 use super::burst::begin_burst;
-use super::give_way::give_way;
+use super::give_way::come_behind;
 use crate::pool::{Job, JobQueue, PoolError};
 use std::collections::VecDeque;
 use std::io;
@@ -31,16 +31,16 @@ pub(super) struct ThreadPool {
 }
 
 impl ThreadPool {
-    /// `gives_way`: the threads leave the processor to all others that want it.
-    pub(super) fn start(name: &str, threads: usize, jobs_max: usize, gives_way: bool) -> io::Result<Self> {
+    /// `comes_behind`: the threads come behind those with requests of clients ([`come_behind`]).
+    pub(super) fn start(name: &str, threads: usize, jobs_max: usize, comes_behind: bool) -> io::Result<Self> {
         let jobs = Mutex::new(Jobs { waiting: VecDeque::new(), open: true });
         let queue = Arc::new(Queue { jobs, changed: Condvar::new(), jobs_max });
         let pool = Self { queue, threads: Mutex::new(Vec::new()) };
         for i in 0..threads.max(1) {
             let queue = pool.queue.clone();
             let work = move || {
-                if gives_way {
-                    give_way();
+                if comes_behind {
+                    come_behind();
                 }
                 queue.work();
             };
