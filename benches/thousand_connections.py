@@ -33,6 +33,7 @@ def main():
         out = Path(scratch)
         measure.run(RUN, out, options.minutes)
         run = json.loads((out / RUN / "run.json").read_text())
+        kinds_of_errors = (out / RUN / "errors.csv").read_text()
         print(measure.HEADER)
         print(measure.row(RUN, out))
     errors = sum(operation["errors"] for operation in run["totals"]["operations"])
@@ -44,7 +45,7 @@ def main():
     print(f"{errors:,} errors; resident memory: median {before / 1e6:,.0f} MB in the second quarter, {after / 1e6:,.0f} MB in the last, "
           f"at most {max(memory) / 1e6:,.0f} MB of {len(memory)} samples")
     if errors:
-        sys.exit("requests failed")
+        sys.exit(f"requests failed:\n{kinds_of_errors}")
     if after > GROWTH_MAX * before:
         sys.exit(f"the memory grew by more than {GROWTH_MAX - 1:.0%}")
 

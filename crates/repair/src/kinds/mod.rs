@@ -99,8 +99,8 @@ pub(crate) struct Look<'a> {
     pub(crate) ns: BTreeSet<u32>,
     /// The other nodes of the placement to which copies can be brought.
     pub(crate) up: &'a BTreeSet<NodeId>,
-    /// Whether this node pushes copies at all. An operator changes that at any time. If a kind asked
-    /// for itself, it could see pushes enabled and [`Self::proofs`] from before that.
+    /// Whether this node pushes copies at all. An operator changes that at any time. A kind that
+    /// asked for itself could see pushes enabled and [`Self::proofs`] from before that.
     pub(crate) gives_pushes: bool,
     /// The proofs that are to be made, while this node pushes copies at all.
     pub(crate) proofs: Vec<(ClassId, NodeId)>,
