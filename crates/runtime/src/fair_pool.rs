@@ -1,5 +1,4 @@
-//! Threads whose jobs are executed by the shares of their tenants, not in the order of coming. They
-//! do work that no get or put of a client waits for, and come behind threads that do.
+//! Threads whose jobs are executed by the shares of their tenants, not in the order of coming.
 
 use crate::fair_queue::{FairQueue, Tenant};
 use crate::pool::{Job, JobQueue, Pool, PoolError};
@@ -24,6 +23,8 @@ pub struct FairPoolConfig {
     pub threads: usize,
     /// How many jobs may wait. Further ones are refused.
     pub jobs_max: usize,
+    /// Whether the threads come behind those with requests of clients.
+    pub comes_behind: bool,
     /// How long a thread pauses at most after a burst of work, if the machine is busy.
     pub pause_max: Duration,
     /// Who hears how long jobs wait and take.
@@ -60,10 +61,14 @@ struct Waiting {
 impl FairPool {
     /// Starts a pool.
     pub fn start(runtime: &Arc<dyn Runtime>, config: FairPoolConfig) -> io::Result<Self> {
-        let FairPoolConfig { name, threads, jobs_max, pause_max, times } = config;
+        let FairPoolConfig { name, threads, jobs_max, comes_behind, pause_max, times } = config;
         // Callers count before they queue, so a few more than `jobs_max` can come at once.
         let places_max = jobs_max.saturating_mul(2);
-        let places = runtime.start_background_pool(name, threads, places_max)?;
+        let places = if comes_behind {
+            runtime.start_background_pool(name, threads, places_max)?
+        } else {
+            runtime.start_pool(name, threads, places_max)?
+        };
         let waiting = Arc::new(Waiting { jobs: Mutex::default(), times, pause_max, runtime: runtime.clone() });
         Ok(Self { shared: Arc::new(Shared { places, waiting, jobs_max, runtime: runtime.clone() }) })
     }
@@ -179,7 +184,7 @@ mod tests {
     }
 
     fn config(jobs_max: usize, times: Option<Arc<dyn PoolTimes>>) -> FairPoolConfig {
-        FairPoolConfig { name: "test", threads: 1, jobs_max, pause_max: PAUSE_MAX, times }
+        FairPoolConfig { name: "test", threads: 1, jobs_max, comes_behind: false, pause_max: PAUSE_MAX, times }
     }
 
     #[derive(Default)]

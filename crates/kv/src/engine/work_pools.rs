@@ -3,7 +3,8 @@
 //! What it is: one pool for each class of work, as Riak has them, or fewer if the configuration
 //! says so. A piece of work is done in steps of a few milliseconds. Each step waits for a thread
 //! of its pool, and tenants have their shares of the threads. All threads work in bursts: they
-//! leave the processor after each 0.2 ms, and come behind threads with requests.
+//! leave the processor after each 0.2 ms. Those of work for which only its clients wait also come
+//! behind threads with requests.
 //!
 //! What it is not: it does not bound how many listings, folds and queries are under way. Each has
 //! at most one step that waits here.
@@ -48,11 +49,13 @@ impl WorkPools {
         for (at, (name, threads_name, threads, jobs_max)) in planned.into_iter().enumerate() {
             let counts = Arc::new(PoolCounts::new(name));
             let times = Some(counts.clone() as _);
+            let is_of_walks = at == of_walks;
             let config = FairPoolConfig {
                 name: threads_name,
                 threads,
                 jobs_max,
-                pause_max: if at == of_walks { PAUSE_MAX_OF_TRANSFERS } else { PAUSE_MAX },
+                comes_behind: !is_of_walks,
+                pause_max: if is_of_walks { PAUSE_MAX_OF_TRANSFERS } else { PAUSE_MAX },
                 times,
             };
             pools.push((FairPool::start(runtime, config)?, counts));
@@ -174,6 +177,27 @@ mod tests {
             told.recv_timeout(Duration::from_secs(30)).unwrap()
         };
         assert_eq!(CLASSES.map(pauses_of), [1; 6]);
+    }
+
+    /// The nice value of the calling thread: the 19th field of its status.
+    #[cfg(target_os = "linux")]
+    fn nice() -> i32 {
+        let status = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let (_, after_name) = status.rsplit_once(')').unwrap();
+        after_name.split_whitespace().nth(16).unwrap().parse().unwrap()
+    }
+
+    /// A cluster waits for walks, and only its clients for all else.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn all_but_walks_come_behind_requests() {
+        let pools = pools(PoolStrategy::Dscp);
+        let comes_behind = |class| {
+            let (tell, told) = sync_channel(1);
+            pools.of(class, Tenant::default()).submit(move || tell.send(nice()).unwrap()).unwrap();
+            told.recv_timeout(Duration::from_secs(30)).unwrap() > nice()
+        };
+        assert_eq!(CLASSES.map(comes_behind), CLASSES.map(|class| class != WorkClass::Walk));
     }
 
     /// An index query is answered while each thread of all other classes is occupied.

@@ -64,6 +64,7 @@ impl Feeds {
             name: "ombak-feed",
             threads: LED_AT_ONCE_MAX,
             jobs_max: WAITING_MAX,
+            comes_behind: false,
             pause_max: PAUSE_MAX_OF_TRANSFERS,
             times: None,
         };

@@ -93,9 +93,18 @@ mod tests {
             assert_eq!(told.await, Ok(NICE));
             let pool = Pool::start(&runtime, "test", 1, 8).unwrap();
             assert_eq!(pool.run(nice).await, Ok(before));
-            let config = FairPoolConfig { name: "test", threads: 1, jobs_max: 8, pause_max: PAUSE_MAX, times: None };
-            let pool = FairPool::start(&runtime, config).unwrap();
-            assert_eq!(pool.of(Tenant::default()).run(nice).await, Ok(NICE_BEHIND));
+            for (comes_behind, expected) in [(false, before), (true, NICE_BEHIND)] {
+                let config = FairPoolConfig {
+                    name: "test",
+                    threads: 1,
+                    jobs_max: 8,
+                    comes_behind,
+                    pause_max: PAUSE_MAX,
+                    times: None,
+                };
+                let pool = FairPool::start(&runtime, config).unwrap();
+                assert_eq!(pool.of(Tenant::default()).run(nice).await, Ok(expected));
+            }
         }
         assert_eq!(nice(), before, "the thread that starts a pool stays as it is");
         assert_eq!(do_behind(nice).unwrap(), NICE_BEHIND);
