@@ -47,7 +47,7 @@ CONFIGURATION = """
 SETTLE_SECONDS_MAX = 3600
 ROUND_SECONDS_MAX = 3600
 # Nodes are idle when they need less than this share of a processor together. Three nodes without
-# clients need up to 0.17 of a processor; a merge, a transfer or the making of sums needs a whole one.
+# clients were seen to need up to 0.17.
 IDLE_SHARE, IDLE_SECONDS = 0.3, 3
 ASK_AGAIN_SECONDS = 0.1
 # What the project wants to reach (with 10 million keys and 100 that differ).

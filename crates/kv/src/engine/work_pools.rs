@@ -3,8 +3,8 @@
 //! What it is: one pool for each class of work, as Riak has them, or fewer if the configuration
 //! says so. A piece of work is done in steps of a few milliseconds. Each step waits for a thread
 //! of its pool, and tenants have their shares of the threads. All threads work in bursts: they
-//! leave the processor after each 0.2 ms. Those of work for which only its clients wait also come
-//! behind threads with requests.
+//! leave the processor after each 0.2 ms. All pools but that of walks also come behind threads with
+//! requests.
 //!
 //! What it is not: it does not bound how many listings, folds and queries are under way. Each has
 //! at most one step that waits here.

@@ -18,16 +18,21 @@ const NICE: i32 = 19;
 pub fn give_way() {
     work_in_bursts();
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+    set_nice(NICE);
+}
+
+#[cfg(target_os = "linux")]
+fn set_nice(nice: i32) {
+    if let Err(error) = rustix::process::setpriority_process(None, nice) {
         // The work is done nevertheless, only less politely.
-        tracing::warn!(%error, "a thread cannot give way to others");
+        tracing::warn!(%error, nice, "a thread cannot lower its priority");
     }
 }
 
 /// The nice value of work that no get or put of a client waits for. While other threads want a
-/// whole processor, such a thread has about a tenth of it. A thread with a lower priority still is
-/// kept from the processor for seconds by busy processors, and with it the lock of a store that it
-/// has and that a put wants.
+/// whole processor, such a thread has about a tenth of it. With the lowest priority, a thread can
+/// wait for a busy processor for seconds, and puts wait for the lock of a store that it has
+/// meanwhile.
 #[cfg(target_os = "linux")]
 const NICE_BEHIND: i32 = 10;
 
@@ -36,15 +41,8 @@ const NICE_BEHIND: i32 = 10;
 /// that requests need, for a few microseconds at a time.
 pub(super) fn come_behind() {
     work_in_bursts();
-    set_nice_behind();
-}
-
-fn set_nice_behind() {
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICE_BEHIND) {
-        // The work is done nevertheless, only less politely.
-        tracing::warn!(%error, "a thread cannot come behind others");
-    }
+    set_nice(NICE_BEHIND);
 }
 
 /// Does work in a thread of its own that comes behind threads with requests of clients, as do the
@@ -57,7 +55,8 @@ fn set_nice_behind() {
 /// If the work does.
 pub fn do_behind<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let behind = || {
-        set_nice_behind();
+        #[cfg(target_os = "linux")]
+        set_nice(NICE_BEHIND);
         work()
     };
     std::thread::scope(|scope| {
